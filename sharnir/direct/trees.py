@@ -8,9 +8,9 @@ import numpy as np
 import warp as wp
 
 from sharnir.engine.tree.build import Plan
-from sharnir.engine.tree.forest import PRESCRIBED
+from sharnir.engine.tree.forest import BALL, PRESCRIBED, SLIDES, TURNS
 from sharnir.engine.tree.runtime import ROOM, TreeSettings, TreeStep, generic_kernel
-from sharnir.engine.tree.storage import ROW
+from sharnir.engine.tree.storage import ROW, ROW_APART
 from sharnir.model import Control, Model, State, fill, scene_scale
 from sharnir.rope.solver import HEARD, MOST_PASSES, NEVER
 from sharnir.sleep import SLOWEST, joining, reaches, rest_of
@@ -19,7 +19,7 @@ from sharnir.spatial import matrix_to_quat
 from sharnir.tables import table
 from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
 
-TOLERANCE = {"double": 1e-14, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
+TOLERANCE = {"double": 1e-15, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
 PASSES = 30  # of an iteration: then the step is divided
 
@@ -45,23 +45,20 @@ class Trees:
     def act_on(self, control: Control) -> bool:
         """Whether all laws that act are known to the trees."""
         m = self.model
-        axes = m.axes
         if not m.speeds:
             return True
-        if any(getattr(axes, name).numpy().any() for name in ("resistance", "rotor_inertia", "implicit")):
-            return False
-        if control.friction_load.numpy().any():
-            return False
-        balls = [k for k, kind in enumerate(m.joint_kinds) if len(kind.turns) == 3]
-        acts = control.acts.numpy()
-        pushed = control.joint_force.numpy()
-        friction = control.friction_static.numpy() + control.friction_dynamic.numpy()
+        motors = m.axes.resistance.numpy().any(-1)
+        friction = control.friction_static.numpy() + control.friction_dynamic.numpy() + control.friction_load.numpy()
+        groups = m.axes.group.numpy()
+        several = {p.axis: len(p.slots) or 3 for p in self.plan.places if p.kind in (BALL, SLIDES, TURNS)}
         for k, kind in enumerate(m.joint_kinds):
-            at = slice(m.v_start[k], m.v_start[k] + kind.v_size)
-            if k in balls and (acts[k].any() or pushed[at].any()):
+            axes = range(int(m.v_start[k]), int(m.v_start[k]) + kind.v_size)
+            together = {a + n for a in axes if a in several for n in range(several[a])}
+            if motors[sorted(together)].any():
                 return False
-            groups = axes.group.numpy()[at]
-            if len(set(groups.tolist())) < len(groups) and friction[at].any():
+            single = [a for a in axes if a not in together]
+            shared = [a for a in single if (groups[single] == groups[a]).sum() > 1]
+            if friction[shared].any():
                 return False
         return True
 
@@ -111,6 +108,7 @@ class Trees:
             ints(number),
         )
         t.axis, t.sense = ints([p.axis for p in places]), ints([p.sense for p in places])
+        t.slides = ints([3 if p.kind == BALL else len(p.slots) for p in places])
         t.first = ints([2 + ROOM * i for i in range(n)])
         t.base, t.kind, t.acts = (wp.full(n * m.worlds, -2, dtype=wp.int32, device=device) for _ in range(3))
         x = plan.numbers
@@ -122,9 +120,9 @@ class Trees:
         varied = numbers.shape[1] > 1
         t.parameters = wp.array(numbers.ravel(), dtype=real, device=device)
         t.parameter_stride, t.parameter_world = numbers.shape[1], int(varied)
-        t.memory = wp.zeros(ROW * (n + 1) * m.worlds, dtype=real, device=device)
+        t.memory = wp.zeros((ROW + ROW_APART) * (n + 1) * m.worlds, dtype=real, device=device)
         on_cpu = wp.get_device(device).is_cpu
-        t.memory_number, t.memory_world = (1, ROW * (n + 1)) if on_cpu else (m.worlds, 1)
+        t.memory_number, t.memory_world = (1, (ROW + ROW_APART) * (n + 1)) if on_cpu else (m.worlds, 1)
         t.own_axes = 0
         mass, length, speed = scene_scale(m, solver.dt)
         t.tolerance = TOLERANCE[PRECISION] * max(0.5 * solver.dt * speed / length, FINEST)
@@ -137,14 +135,15 @@ class Trees:
         strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if m.joint_kinds else np.ones(0)
         t.breakable = int(((strength < 1e30) & (strength > 0)).any())
         fill(t, m, n, "turn origin")
-        fill(t, m, None, "pushed passes change part taken hit slow")
+        fill(t, m, None, "pushed passes change part taken hit slow loaded")
         t.parts, t.projected, t.done, t.residual = solver.parts, solver.projected, solver.done, solver.residual
         t.grades, t.made = solver.grades, solver._made
         solver._watch(state, control, 0)
         t.contacts = joining(m, state, control)
         self._rest = rest_of(m, solver.settings, state, state, control, t.contacts, False)
         t.rest = self._rest[0]
-        solver._kernel, solver._passes = generic_kernel(int(m.drives.count) > 0), t.passes
+        kinds = {p.kind for p in places if p.kind >= 0}
+        solver._kernel, solver._passes = generic_kernel(int(m.drives.count) > 0, kinds), t.passes
         solver._pace = self.takes
         write(solver.settings.iterations, solver._caps(solver._capped))
         load_modules([solver._kernel.module], device)

@@ -49,10 +49,11 @@ def prepare(x: Any, h: Any, q: Any, u0: Any, stuck: Any, share: Any = 1.0) -> La
     Of drives and dampers, `share` is taken at the mean speed, the rest at the speed of the end (1 where the step resolves them).
     """
     end, start = 1.0 - 0.5 * share, 0.5 * share
-    damping = h * (x.damping + x.friction_viscous)
+    back, rotor, push = motor_terms(x)
+    damping = h * (x.damping + x.friction_viscous) + back
     spring = 0.25 * (h * h) * x.stiffness
-    a = damping * end + spring
-    b = damping * start * u0 + h * (x.stiffness * (q - x.rest)) + spring * u0
+    a = damping * end + spring + rotor
+    b = damping * start * u0 + h * (x.stiffness * (q - x.rest)) + spring * u0 + push - rotor * u0
     kp, kd = x.servo_kp, x.servo_kd
     far, near = 1.0 - 0.75 * share, 0.25 * share
     push = kp * (q - x.servo_position) - kd * x.servo_velocity - x.servo_torque
@@ -65,7 +66,8 @@ def prepare(x: Any, h: Any, q: Any, u0: Any, stuck: Any, share: Any = 1.0) -> La
 
 def friction_bounds(x: Any, h: Any, u0: Any, stuck: Any) -> tuple[Any, Any]:
     """Impulses with which friction can hold, and with which it slides."""
-    static, dynamic, stribeck = x.friction_static * h, x.friction_dynamic * h, x.friction_stribeck
+    load = 0.0 if is_zero(x.friction_load) else x.load
+    static, dynamic, stribeck = x.friction_static * h + load, x.friction_dynamic * h + load, x.friction_stribeck
     if is_zero(static) and is_zero(dynamic):
         return 0.0, 0.0
     falls = static > dynamic
@@ -74,7 +76,53 @@ def friction_bounds(x: Any, h: Any, u0: Any, stuck: Any) -> tuple[Any, Any]:
     slide = select(falls & decays, dynamic + (static - dynamic) * fade, dynamic)
     moves = (stuck < 0.5) & (u0 * u0 > 0.0)
     hold = select(falls & not_(decays) & moves, dynamic, static)
+    if not is_zero(load):  # while the load is not known yet what rests, rests
+        hold = select((load > 0.0) & (x.loaded < 0.5) & (u0 * u0 <= 0.0), INFINITE, hold)
     return hold, slide
+
+
+# ---- DC motors ---------------------------------------------------------------------------------------------------------------
+#
+# i(t) = i∞ + (i₀ − i∞) exp(−t R/L), i∞ = (V − k N u)/R, the torque on the axis is η N k i: as impulses −back u − push, u as
+# dampers see it, and −rotor (u₁ − u₀). A rotor has a speed of its own, with the same mean as its axis.
+
+
+def motor_terms(x: Any) -> tuple[Any, Any, Any]:
+    """(back, rotor, push) of an axis' motor."""
+    if is_zero(x.resistance):
+        return 0.0, 0.0, 0.0
+    return x.motor_back, x.motor_rotor, x.motor_push
+
+
+def motor_decay(x: Any, h: Any) -> tuple[Any, Any]:
+    """exp(−h R/L) and the mean of that exponential over the step."""
+    slow = h * x.resistance
+    at_once = 1e-3 * slow >= x.inductance
+    ratio = slow / select(at_once, 1.0, x.inductance)
+    e = exp(-ratio)
+    return select(at_once, 0.0, e), select(at_once, x.inductance / slow, (1.0 - e) / ratio)
+
+
+def motor_efficiency(x: Any, u0: Any) -> Any:
+    """Of the gear, by the direction in which power flows."""
+    return select(x.current * x.gear_ratio * u0 < 0.0, 1.0 / x.efficiency, x.efficiency)
+
+
+def prepare_motor(x: Any, h: Any, u0: Any) -> tuple[Any, Any, Any, Any]:
+    """(back, rotor, push), and the resistance per h that the motor has as a damper without losses."""
+    N, k = x.gear_ratio, x.torque_constant
+    _, fade = motor_decay(x, h)
+    back = (1.0 - fade) * (k * N) * (k * N) / x.resistance
+    eta = motor_efficiency(x, u0)
+    push = -(h * N * eta * k) * ((1.0 - fade) * x.voltage / x.resistance + fade * x.current)
+    return h * eta * back, x.rotor_inertia * N * N, push, back
+
+
+def motor_current(x: Any, h: Any, u: Any) -> Any:
+    """The current at the end of a step at the speed u."""
+    e, _ = motor_decay(x, h)
+    last = (x.voltage - x.torque_constant * x.gear_ratio * u) / x.resistance
+    return last + (x.current - last) * e
 
 
 def not_(condition: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.engine.tree.forest import BALL, FREE, GROUND, HINGE, PRESCRIBED, SLIDER, WELD, Forest, Link
+from sharnir.engine.tree.forest import BALL, FREE, GROUND, HINGE, PRESCRIBED, SLIDER, SLIDES, TURNS, WELD, Forest, Link
 from sharnir.model import DYNAMIC, KINEMATIC, Model
 from sharnir.spatial import quat_to_matrix
 from sharnir.tables import columns
@@ -35,6 +35,20 @@ class Place:
     coordinate: int = -1  # number of its (first) coordinate
     sense: int = 1  # −1: the body is the joint's parent
     first: bool = True  # of the links of its joint
+    slots: tuple[int, ...] = ()  # of all axes, if it has several translations or two rotations
+
+    @property
+    def aligned(self) -> np.ndarray:
+        """The axes of the link frame, by columns, in those of the joint frame."""
+        if self.slots:
+            own = np.eye(3)
+            first, second = (own[s % 3] for s in self.slots[:2])
+            if self.kind == SLIDES:
+                return np.stack([first, second, np.cross(first, second)], 1)
+            carried, other = (first, second)[:: self.sense]
+            return np.stack([other, np.cross(carried, other), carried], 1)
+        turn = ALONG[self.slot % 3] if self.slot >= 0 else np.eye(3)
+        return turn @ BACK if self.sense < 0 and self.slot >= 0 else turn
 
 
 class Plan:
@@ -120,13 +134,28 @@ class Plan:
         if len(kind.turns) == 3:
             at = kind.v_size - 3
             rows = [*rows[:at], (BALL, -1, v + at, q + at)]
+        moves = kind.v_size - len(kind.turns)
+        together: dict[int, tuple[int, ...]] = {}  # slots of links that have several of the axes
+        if len(kind.turns) == 2 and self._shared(k, slice(moves, kind.v_size)):
+            rows = [*rows[:moves], (TURNS, -1, v + moves, q + moves)]
+            together[v + moves] = tuple(slots[moves:])
+        if moves > 1 and self._shared(k, slice(0, moves)):
+            rows = [(SLIDES, -1, v, q), *rows[moves:]]
+            together[v] = tuple(slots[:moves])
         rows = rows or [(WELD, -1, -1, -1)]
         at_link = self.link_of.get(base, GROUND)
         for n, (what, slot, axis, coordinate) in enumerate(rows[::sense]):
             last = n == len(rows) - 1
-            self.places.append(Place(at_link, what, k, body if last else -1, slot, axis, coordinate, sense, n == 0))
+            several = together.get(axis, ())
+            self.places.append(Place(at_link, what, k, body if last else -1, slot, axis, coordinate, sense, n == 0, several))
             at_link = len(self.places) - 1
         self.link_of[body] = at_link
+
+    def _shared(self, k: int, axes: slice) -> bool:
+        """Whether friction bounds the vector of some axes of a joint."""
+        some = self.model.joint_axes[k][axes]
+        rough = any(a.friction.static or a.friction.load or a.friction.dynamic for a in some)
+        return rough and len({a.group for a in some}) < len(some)
 
     # ---- numbers -------------------------------------------------------------------------------------------------------------
 
@@ -148,8 +177,7 @@ class Plan:
             if p.joint >= 0:
                 sides = ("parent", "child")[:: p.sense]
                 near, far = (quat_to_matrix(tables[f"{side}_frame"][p.joint]) for side in sides)
-                turn = ALONG[p.slot % 3] if p.slot >= 0 else np.eye(3)
-                turn = turn @ BACK if p.sense < 0 and p.slot >= 0 else turn
+                turn = p.aligned
                 if p.first:
                     base_turn = self.own_turn[p.base] if p.base >= 0 else np.eye(3)[None]
                     base_point = self.own_point[p.base] if p.base >= 0 else np.zeros((1, 3))

@@ -12,9 +12,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from sharnir.emit.program import Program
-from sharnir.engine.tree.forest import FREE, HINGE, INERTIAL, LAWS, PRESCRIBED, Forest
+from sharnir.engine.tree.forest import FREE, INERTIAL, JOINT_LAWS, LAWS, PRESCRIBED, SEVERAL, TURNING, Forest
+from sharnir.engine.tree.row_storage import RowLoopTree
 from sharnir.engine.tree.step import finish, guess, project, report, solve, step
-from sharnir.engine.tree.storage import FIELDS_OF, GATHERED, HISTORY, MEMORY, PUSH, ROW, SIZES, START, LoopTree, UnrolledTree
+from sharnir.engine.tree.storage import (
+    FIELDS_OF,
+    GATHERED,
+    HISTORY,
+    MEMORY,
+    PUSH,
+    ROW,
+    ROW_APART,
+    SIZES,
+    START,
+    LoopTree,
+    UnrolledTree,
+)  # fmt: skip
 
 PER_LINK = sum(INERTIAL.values())
 FINEST = 256  # parts into which a step may be divided
@@ -33,6 +46,8 @@ class Source:
     first: int
     turns: bool
     laws: Callable[[str], str]  # the place of a law's parameter, of the axis (a)
+    joint_laws: dict[str, str]  # the same of the joint of link (i)
+    owner: str = ""  # what has the tables of rows beside the forest
 
 
 def _runner_head() -> str:
@@ -41,19 +56,24 @@ const real gravity0 = quarter*gx, gravity1 = quarter*gy, gravity2 = quarter*gz;
 const int* const bases = base_of.data; const int* const kinds = kind_of.data; const int* const acts = acts_on.data;
 #define stored(k) state.data[(k)*worlds + w]
 #define parameter(k) parameters.data[(k)*parameter_stride + w*parameter_world]
-#define axis_of(i) (i)
+#define axis_of(i) (3*(i))
 const int most = 1 << 30; const real per_metre = real(1.0);
-real* const numbers = memory.data; const int memory_size = {row}*(links + 1);""".replace("{row}", str(ROW))
+real* const numbers = memory.data; const int memory_size = {row}*(links + 1);""".replace("{row}", str(ROW + ROW_APART))
 
 
-RUNNER = Source(
-    _runner_head(), 0, False,
-    lambda name: f"law_values.data[({list(LAWS).index(name)} + {len(LAWS)}*(a))*parameter_stride + w*parameter_world]",
-)  # fmt: skip
+def _value(name: str, row: str) -> str:
+    columns = [*LAWS, *JOINT_LAWS]
+    return f"law_values.data[({columns.index(name)} + {len(columns)}*({row}))*parameter_stride + w*parameter_world]"
+
+
+RUNNER = Source(_runner_head(), 0, False, lambda name: _value(name, "a"), {n: _value(n, "3*(i)") for n in JOINT_LAWS})
 
 TABLES = {
     "stiffness": "axes.stiffness", "rest": "axes.rest", "damping": "axes.damping", "limit_lower": "axes.lower",
     "limit_upper": "axes.upper", "restitution": "axes.restitution", "effort": "control.joint_force",
+    "resistance": "axes.resistance", "inductance": "axes.inductance", "torque_constant": "axes.torque_constant",
+    "gear_ratio": "axes.gear_ratio", "efficiency": "axes.efficiency", "rotor_inertia": "axes.rotor_inertia",
+    "implicit": "axes.implicit",
 }  # fmt: skip
 """Where a simulation has the parameters of laws; those that are not named, in a field of `control` with the same name."""
 
@@ -77,10 +97,20 @@ const int* const acts = x.acts.data + w*links; const int* const axes_of = x.axis
 #define axis_of(i) axes_of[i]
 #define stored(k) x.state.tree.data[(k)*worlds + w]
 #define parameter(k) x.parameters.data[(k)*x.parameter_stride + w*x.parameter_world]
-real* const numbers = x.memory.data; const int memory_size = {ROW}*(links + 1);""",
+real* const numbers = x.memory.data; const int memory_size = {ROW + ROW_APART}*(links + 1);""",
     2,
     True,
     _table,
+    {
+        "grouped": "real(x.axes.group.data[axes_of[i] + 1] == x.axes.group.data[axes_of[i]])",
+        "ball_limit": "real(x.joint.data[i] < 0 ? 0 : x.joints.ball.data[x.joint.data[i]])",
+        "sense": "real(x.sense.data[i])",
+        "reaction": "(x.joint.data[i] < 0 ? real(0.0) : wp::length(*(wp::vec_t<3, real>*)((char*)x.state.joint_force.data"
+        " + x.joint.data[i]*x.state.joint_force.strides[0] + w*x.state.joint_force.strides[1]))/dt)",
+        "loaded": "real(x.state.time.data[w] > 0.0)",
+        "slides": "real(x.slides.data[i])",
+    },
+    "x.",
 )
 
 
@@ -206,20 +236,25 @@ h = dt; stopped = fresh; gear = fresh ? 0 : (int)stored(1); {SET_STEP}"""
             "typedef {real} real;",
             VARIABLES,
             self.source.head,
+            *(self.tree.rows.head(self.source.owner) if self.tree.rows else ()),
             *(f"#define law_{name}(a) {place}" for name, place in names.items()),
+            *(f"#define joint_{name}(i) {place}" for name, place in self.source.joint_laws.items()),
             "#ifdef __CUDA_ARCH__",
             "#define number(k) numbers[(k)*worlds + w]",
             "#else",
-            "real* const row_of_world = numbers + w*memory_size;",
+            f"real* const row_of_world = numbers + w*{'memory_with_rows' if self.tree.rows else 'memory_size'};",
             "#define number(k) row_of_world[k]",
             "#endif",
             *self.declare(body),
+            *(self.tree.rows.functions.values() if self.tree.rows else ()),
             before,
             self.ground(),
             self.load(),
             body,
             self.store() if store is None else store,
             *(f"#undef {name}" for name in ("number", "stored", "parameter", "axis_of", *(f"law_{n}" for n in names))),
+            *(f"#undef joint_{name}" for name in JOINT_LAWS),
+            *(["#undef given"] if self.tree.rows else ()),
             after,
         ]
         return "\n".join(lines).replace("{real}", self.real)
@@ -267,7 +302,7 @@ class Unrolled(Form):
         turns = [
             f"c_{i}_0 = wp::cos(q_{i}_0); s_{i}_0 = wp::sin(q_{i}_0);"
             for i, link in enumerate(self.forest.links)
-            if link.kind == HINGE and not self.source.turns
+            if link.kind in TURNING and not self.source.turns
         ]
         return "\n".join([*(f"{own} = {place};" for own, place in self._copies()), *turns])
 
@@ -287,10 +322,11 @@ class Loop(Form):
 
     def __init__(
         self, real: str, source: Source, own_axes: bool = False, factor_always: bool = False,
-        kinds: tuple[int, ...] | None = None, pushed: bool = False, second_gear: Any = None,
+        kinds: tuple[int, ...] | None = None, pushed: bool = False, second_gear: Any = None, rows: bool = False,
     ) -> None:  # fmt: skip
-        self.program, self.source, self.real = Program(remembers=True), source, real
-        self.tree: LoopTree = LoopTree(self.program, own_axes, factor_always, kinds, pushed, second_gear)
+        self.program, self.source, self.real = Program(remembers=not rows), source, real
+        form = RowLoopTree if rows else LoopTree
+        self.tree: LoopTree = form(self.program, own_axes, factor_always, kinds, pushed, second_gear)
 
     def each(self, statement: Callable[[Callable[[str, int], str], int | None], list[str]]) -> str:
         lines = statement(lambda name, k: f"number(own + {START[name] + k})", None)
@@ -301,6 +337,8 @@ class Loop(Form):
         lines = [f"for (int k = 0; k < {ROW}; ++k) number(k) = real(0.0);"]
         for name in ("M", "R"):
             lines += [f"number({START[name] + k}) = real(1.0);" for k in (0, 4, 8)]
+        if self.tree.rows:
+            lines.append(self.tree.rows.clear("-1"))
         for k in range(3):
             lines += [f"number({START['u'] + k}) = -gravity{k};", f"number({START['gravity'] + k}) = gravity{k};"]
         return "\n".join(lines)
@@ -308,14 +346,17 @@ class Loop(Form):
     def _copy(self, load: bool) -> str:
         first = "x.first.data[i]" if self.source.first else "at"
         out = ["{ int at = 0; for (int i = 0; i < links; ++i) {", f"const int own = {ROW}*(i + 1); at = {first};"]
+        out.append(f"const int apart = {ROW}*(links + 1) + {ROW_APART}*i; (void)apart;")
         for kind in self.tree.kinds:
             out.append(f"if (kinds[i] == {kind}) {{")
             for name, size in stored_fields(kind, self.source.turns):
                 for k in range(size):
-                    place = f"number(own + {START[name] + k})"
+                    place = self.tree.place("own", name, k)
                     out.append(f"{place} = stored(at);" if load else f"stored(at) = {place};")
                     out.append("++at;")
-            if load and kind == HINGE and not self.source.turns:
+            if load and kind in SEVERAL:
+                out.append(f"{self.tree.place('own', 'known_3', 0)} = real(0.0);")
+            if load and kind in TURNING and not self.source.turns:
                 q, c, s = (f"number(own + {START[n]})" for n in "qcs")
                 out.append(f"{c} = wp::cos({q}); {s} = wp::sin({q});")
             out.append("}")
@@ -328,6 +369,8 @@ class Loop(Form):
             )  # they hang on the ground, whatever they hung on
             out += [f"number(own + {START['frame'] + k}) = real({int(k % 4 == 0)});" for k in range(9)]
             out.append("}")
+            if self.tree.rows:
+                out.append(self.tree.rows.clear("i"))
         return "\n".join([*out, "}}"])
 
     def load(self) -> str:
@@ -348,12 +391,13 @@ def unrolled_code(forest: Forest, real: str = "double", own_axes: bool = True, f
 
 
 def loop_code(
-    real: str = "double", own_axes: bool = False, factor_always: bool = False, kinds: tuple[int, ...] | None = None
-) -> str:
-    """Code for any forest (with joints of these kinds), of a runner."""
-    return Loop(real, RUNNER, own_axes, factor_always, kinds).runner()
+    real: str = "double", own_axes: bool = False, factor_always: bool = False, kinds: tuple[int, ...] | None = None,
+    rows: bool = False,
+) -> str:  # fmt: skip
+    """Code for any forest (with joints of these kinds), of a runner; with any rows beside the forest, or without."""
+    return Loop(real, RUNNER, own_axes, factor_always, kinds, rows=rows).runner()
 
 
 def loop_memory(forest: Forest) -> int:
     """Numbers of working memory of a world."""
-    return ROW * (len(forest) + 1)
+    return (ROW + ROW_APART) * (len(forest) + 1)

@@ -39,14 +39,17 @@ from sharnir.laws.axis import (
     is_zero,
     leaving_speed,
     linear_servo,
+    motor_current,
+    motor_terms,
     near_limit,
     not_,
     prepare,
+    prepare_motor,
     resolved_share,
     solve_axis,
 )  # fmt: skip
 
-RESTS = 1e-7  # of its speed: an axis that leaves a limit by so much faster or slower leaves it as it should
+RESTS = 1e-9  # of an axis' speeds: differences that are no motion
 THIRD, FIFTH, SEVENTH, NINTH = 1 / 3, 1 / 5, 1 / 7, 1 / 9
 
 
@@ -108,8 +111,11 @@ class OneAxis:
         S_l, S_a, lever = self.motion(link)
         link.mean_axis = S_l + S_a
         carry(link, lever, f, n)
+        along = dot(S_l, f) + dot(S_a, n)
+        if link.tree.rows:
+            along = along - link.take("row_e")
         for _ in link.acting():
-            self.report_laws(link, (dot(S_l, f) + dot(S_a, n)) / (0.25 * link.h * link.ratio))
+            self.report_laws(link, along / (0.25 * link.h * link.ratio))
 
     def report_laws(self, link: Any, whole: Any) -> None:
         """Impulses of the laws from that of all together, at the end of the step."""
@@ -119,12 +125,21 @@ class OneAxis:
         passive = -(law.a * u1) - law.b
         whole = whole - link.effort * h
         rest = whole - drive - passive
+        back, rotor, push = motor_terms(link)
+        motor = -(back * (u1 + (u0 - u1) * (0.5 * self.share(link)))) - push
+        drive, passive = drive + motor, passive - motor + rotor * (u1 - u0)
         mean = 0.5 * (u0 + u1)
         at_limit = absolute(link.limit) > 0.0
         link.p_limit = select(at_limit, rest - friction_at_limit(rest, u1, mean, law), 0.0)
         link.p_friction, link.p_drive, link.p_axis = rest - link.p_limit, drive, whole
         spring = -(h * (link.stiffness * (link.q - link.rest + 0.5 * h * mean)))
         link.p_lost = -((passive - spring + rest) * mean)
+        # the impact at the end of the step gives back what is thrown back beyond restitution, about
+        more = u1 - leaving_speed(link.limit, u0, link.restitution)
+        back = select(
+            at_limit & (more * link.limit > 0.0), more * (1.0 / link.D - self.resistance(link)) / (link.ratio * link.ratio), 0.0
+        )
+        link.p_axis, link.p_limit = whole - back, link.p_limit - back
 
     # ---- laws
     #
@@ -135,7 +150,8 @@ class OneAxis:
     def begin(self, link: Any) -> None:
         """Prepare the laws of the step, and a guess of what they do: the same as in the last step."""
         link.u0 = select(link.stuck > 0.5, 0.0, self.speed(link))
-        kp, c = link.servo_kp, link.damping + link.friction_viscous + link.servo_kd
+        self.begin_rare(link)
+        kp, c = link.servo_kp, self.damping(link)
         if not (is_zero(kp) and is_zero(c)):
             link.tree.note_unknown(not_(link.SU > 0.0))
         u0, limit, law = link.u0, link.limit, self.prepare_law(link)
@@ -152,12 +168,45 @@ class OneAxis:
 
     def prepare_law(self, link: Any) -> Law:
         """All laws of the step. The response of the last step says how much of drives and dampers is taken at the mean speed."""
-        kp, c = link.servo_kp, link.damping + link.friction_viscous + link.servo_kd
+        return prepare(link, link.h, link.q, link.u0, link.stuck, self.share(link))
+
+    def damping(self, link: Any) -> Any:
+        """What dampers, drives and a motor resist with per speed."""
+        c = link.damping + link.friction_viscous + link.servo_kd
+        return c if is_zero(link.resistance) else c + link.motor_c
+
+    def share(self, link: Any) -> Any:
+        """How much of drives and dampers is taken at the mean speed."""
+        kp, c = link.servo_kp, self.damping(link)
         share: Any = 1.0
         if not (is_zero(kp) and is_zero(c)):
             known = link.SU > 0.0
-            share = select(known, resolved_share(link.h, kp, c, 1.0 / select(known, link.SU, 1.0)), 1.0)
-        return prepare(link, link.h, link.q, link.u0, link.stuck, share)
+            rotor = motor_terms(link)[1]
+            share = select(known, resolved_share(link.h, kp, c, 1.0 / select(known, link.SU + rotor, 1.0)), 1.0)
+        return select(link.implicit > 0.0, 0.0, share)
+
+    # ---- motors, and friction that grows with the load: few axes have them
+
+    def begin_rare(self, link: Any) -> None:
+        """Prepare a motor, and the load of friction."""
+        if not is_zero(link.resistance):
+            link.motor_back = link.motor_rotor = link.motor_push = link.motor_c = 0.0
+            for _ in link.when(link.resistance > 0.0):
+                link.u0 = select((link.rotor_inertia > 0.0) & not_(link.stuck > 0.5), link.rotor, link.u0)
+                link.motor_back, link.motor_rotor, link.motor_push, link.motor_c = prepare_motor(link, link.h, link.u0)
+        if not is_zero(link.friction_load):
+            link.load = 0.0
+            for _ in link.when(link.friction_load > 0.0):
+                link.load = link.friction_load * link.reaction * link.h
+
+    def keep_rare(self, link: Any, u1: Any, stuck: Any, leaves: Any) -> None:
+        """The current and the speed of a motor's rotor at the end of the step."""
+        if is_zero(link.resistance):
+            return
+        for _ in link.when(link.resistance > 0.0):
+            link.current = motor_current(link, link.h, u1 + (link.u0 - u1) * (0.5 * self.share(link)))
+            at_limit = absolute(link.limit) > 0.0  # the impact that follows is its rotor's as well
+            link.rotor = select(stuck > 0.5, 0.0, select(at_limit & (link.mode > LEAVING - 0.5), leaves, u1))
 
     def learn_response(self, link: Any) -> None:
         """What the axis resists with beside its laws, for the next step (for this one, where nothing was known)."""
@@ -227,11 +276,21 @@ class OneAxis:
         wrong, rare, expected, mode = self.compare(link)
         for _ in link.when(rare):
             self.solve_laws(link, expected)
+        if link.tree.rows:
+            wrong = wrong & not_(self.goes_on(link, expected))
         for _ in link.when(wrong & not_(rare)):
             for _ in link.tree.when_to_linearize():
                 turns = direction(mode) * direction(link.mode) < 0.0  # between sliding one way and the other it stays
                 link.goal = select(turns | (mode > STAYING - 0.5), 0.0, link.u0)
                 link.mode = select(turns, STAYING, mode)
+
+    def goes_on(self, link: Any, expected: Any) -> Any:
+        """Whether friction slides as it did, against the path of the step, once laws are corrected one at a time.
+
+        The response of the axis alone, without the rows beside the forest, may say that it holds, and the reaction where it is
+        held, which is that of the loop, that it slides: iterations would go round in circles.
+        """
+        return link.tree.single & (direction(link.mode) * (expected + link.u0) > 0.0)
 
     def solve_laws(self, link: Any, expected: Any) -> None:
         """All laws, exactly."""
@@ -283,6 +342,8 @@ class OneAxis:
             inertia = A - square(U_l, D), H - outer(W_a, U_l), I - square(U_a, D)
         U_l, U_a = link.U_l, link.U_a
         e = link.given - dot(S_l, f) - dot(S_a, n)
+        if link.tree.rows:
+            e = e + link.take("row_e")
         link.e = e
         dz = select(locked, link.jump, e * link.D)
         hand_on(link, lever, f + U_l * dz, n + U_a * dz, inertia)
@@ -304,12 +365,14 @@ class OneAxis:
         leaves = leaving_speed(limit, u0, link.restitution)
         more = self.end_speed(link) - leaves
         thrown = more * limit > 0.0
-        as_wanted = (absolute(limit) > 0.0) & (absolute(more) <= RESTS * (link.fall + absolute(u0)))  # to rounding
-        link.mode = select(thrown | as_wanted, LEAVING, 0.0)
-        link.goal = select(thrown | as_wanted, leaves, 0.0)
+        leaves_so = (absolute(limit) > 0.0) & (absolute(more) <= RESTS * (absolute(u0) + link.fall))
+        leaving = thrown | leaves_so  # what rests at a limit stays there in an impact elsewhere
+        link.mode = select(leaving, LEAVING, 0.0)
+        link.goal = select(leaving, leaves, 0.0)
         hit = (absolute(limit) > 0.0) & (absolute(u0) > 0.0)
         link.tree.note_stopped((stuck > link.stuck) | hit | thrown, link.at)
         link.stuck = stuck
+        self.keep_rare(link, self.end_speed(link), stuck, leaves)
 
     def hold(self, link: Any) -> None:
         """Before velocities are projected: the axis is held, leaves a limit, or is free. The guess of the next step is kept."""

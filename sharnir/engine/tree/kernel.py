@@ -7,7 +7,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.engine.tree.code import loop_code, loop_memory, state_size, stored_fields, unrolled_code
-from sharnir.engine.tree.forest import INERTIAL, Forest
+from sharnir.engine.tree.forest import USUAL, Forest
 from sharnir.engine.tree.storage import TOLERANCE
 
 REALS: dict[str, Any] = {"double": wp.float64, "single": wp.float32}
@@ -56,6 +56,11 @@ def tree_kernel(body: str, precision: str) -> Any:
     return run_tree
 
 
+def kinds_of(forest: Forest) -> tuple[int, ...]:
+    """Kinds of joints that code for any forest is to know: the usual ones, and those that the forest has beside."""
+    return tuple(sorted({*USUAL, *(link.kind for link in forest.links)}))
+
+
 class TreeRunner:
     """A forest in some worlds, stepped by emitted code.
 
@@ -79,19 +84,19 @@ class TreeRunner:
         self.law_tolerance, self.limit = law_tolerance, limit
         on_gpu = wp.get_device(device).is_cuda  # there less code counts for more than fewer operations
         real_name = CPP[precision]
-        body = unrolled_code(forest, real_name, factor_always=on_gpu) if specialize else loop_code(real_name)
+        known = kinds_of(forest)
+        body = unrolled_code(forest, real_name, factor_always=on_gpu) if specialize else loop_code(real_name, kinds=known)
         if not per_world:  # constant places need no registers for their addresses
             body = body.replace("*parameter_stride + w*parameter_world", "")
         real = REALS[precision]
         self._kernel = tree_kernel(body, precision)
         self.state = wp.zeros(state_size(forest) * worlds, dtype=real, device=device)
-        inertial = sum(INERTIAL.values())
         self._strides = [worlds, 1] if per_world else [1, 0]
 
         def values(x: np.ndarray) -> Any:
             return wp.array(np.repeat(x.ravel(), self._strides[0]), dtype=real, device=device)
 
-        self.parameters, self.laws = values(forest.table()[:, :inertial]), values(forest.table()[:, inertial:])
+        self.parameters, self.laws = values(forest.table()), values(forest.law_table())
 
         def column(values: list[int]) -> Any:
             return wp.array(np.array(values, np.int32), dtype=int, device=device)

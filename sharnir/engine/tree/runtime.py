@@ -7,16 +7,17 @@ where the coordinates put them (`store`).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import warp as wp
 
 from sharnir.collision.data import Contacts
-from sharnir.engine.tree import exact
+from sharnir.engine.tree import exact, exact_several
 from sharnir.engine.tree.code import SIMULATION, Loop, stored_fields
-from sharnir.engine.tree.forest import BALL, FREE, HINGE, OFF, PRESCRIBED, SLIDER, WELD
+from sharnir.engine.tree.forest import BALL, FREE, HINGE, KINDS, OFF, PRESCRIBED, SLIDER, SLIDES, TURNS, USUAL, WELD
 from sharnir.engine.tree.kernel import CPU_FLAGS
-from sharnir.engine.tree.storage import ROW, START
+from sharnir.engine.tree.storage import ROW, ROW_APART, START
 from sharnir.guard import count_step
 from sharnir.guard_data import Tally
 from sharnir.joint_geometry import breaks, child_frame, coordinate, free_axis, parent_frame
@@ -43,14 +44,24 @@ def _places(kind: int) -> dict[str, Any]:
 HINGE_AT, SLIDER_AT, BALL_AT, FREE_AT, WELD_AT = (_places(kind) for kind in (HINGE, SLIDER, BALL, FREE, WELD))
 KIND_AT = wp.constant(sum(size for _, size in stored_fields(FREE)))  # after as many rows as any kind needs, the kind itself
 ROOM = int(KIND_AT) + 1  # rows of a link
-Q, STUCK, LIMIT, SU = (SLIDER_AT[name] for name in ("q", "stuck", "limit", "SU"))  # of a hinge, too
+Q, STUCK, LIMIT, SU, CURRENT, ROTOR = (
+    SLIDER_AT[name] for name in ("q", "stuck", "limit", "SU", "current", "rotor")
+)  # of a hinge, too
 COSINE, SINE = HINGE_AT["c"], HINGE_AT["s"]
 FREE_ROTATION, FREE_POSITION, FREE_ZV, FREE_ZL, FREE_ZV1, FREE_ZL1 = (
     FREE_AT[name] for name in ("rotation", "position", "zv", "zl", "zv1", "zl1")
 )
-BALL_ROTATION = BALL_AT["rotation"]
+BALL_ROTATION, BALL_STUCK, BALL_LIMIT = (BALL_AT[name] for name in ("rotation", "stuck_3", "limit_3"))
 V_HINGE, V_SLIDER, V_BALL, V_FREE, V_WELD = (at["V"] for at in (HINGE_AT, SLIDER_AT, BALL_AT, FREE_AT, WELD_AT))
-MEMORY_ROW = wp.constant(ROW)
+SLIDES_AT, TURNS_AT = _places(SLIDES), _places(TURNS)
+V_SLIDES, V_TURNS, TURNS_ROTATION = SLIDES_AT["V"], TURNS_AT["V"], TURNS_AT["rotation"]
+IS_SLIDES, IS_TURNS = wp.constant(SLIDES), wp.constant(TURNS)
+AFTER_ROTATION = wp.constant(4)  # numbers of a rotation, after which those of turns are as those of slides
+SLIDES_Q, SLIDES_STUCK, SLIDES_LIMIT = (SLIDES_AT[name] for name in ("position", "stuck_3", "limit_3"))
+MEMORY_ROW, MEMORY_APART = wp.constant(ROW), wp.constant(ROW_APART)
+P_AXIS_3, P_FRICTION_3, P_LIMIT_3, P_DRIVE_3 = (
+    wp.constant(START[n]) for n in ("p_axis_3", "p_friction_3", "p_limit_3", "p_drive_3")
+)
 REACTION, MOMENT, AXIS_MEAN = (wp.constant(START[n]) for n in ("reaction_f", "reaction_n", "mean_axis"))
 PUSH_F, PUSH_N = (wp.constant(START[n]) for n in ("push_f", "push_n"))
 P_AXIS, P_FRICTION, P_LIMIT, P_DRIVE, P_LOST = (
@@ -100,6 +111,7 @@ class TreeStep:
     number: wp.array(dtype=wp.int32)  # [link] of its (first) axis among those of its joint
     axis: wp.array(dtype=wp.int32)  # [link] of its (first) axis among all speeds; −1: none
     sense: wp.array(dtype=wp.int32)  # [link] −1: the body is the joint's parent
+    slides: wp.array(dtype=wp.int32)  # [link] axes of one that has several
     first: wp.array(dtype=wp.int32)  # [link] first row in `State.tree`
     frame: wp.array2d(dtype=quat)  # [link, world] of the joint in the base's link frame
     anchor: wp.array2d(dtype=vec3)  # [link, world] m
@@ -121,6 +133,7 @@ class TreeStep:
     reach: wp.array(dtype=real)  # [link] m, see `sleep.Rest`; −1 where nothing is to be looked at
     slowest: real  # m/s
     breakable: wp.int32
+    loaded: wp.array(dtype=wp.int32)  # [world] 1: friction grows with what joints carry, so that this is found in every step
     turn: wp.array2d(dtype=quat)  # [link, world] link frames in the world
     origin: wp.array2d(dtype=vec3)
     pushed: wp.array(dtype=wp.int32)  # [world] 1: outer forces are in the working memory
@@ -176,6 +189,13 @@ def recall_triple(t: wp.array(dtype=TreeStep), i: int, what: int, w: int) -> vec
 
 
 @wp.func
+def recall_apart(t: wp.array(dtype=TreeStep), i: int, what: int, w: int) -> real:
+    """The same of what is kept apart (`storage.APART`)."""
+    at = MEMORY_ROW * (t[0].links + 1) + MEMORY_APART * i + what
+    return t[0].memory[at * t[0].memory_number + w * t[0].memory_world]
+
+
+@wp.func
 def put_memory(t: wp.array(dtype=TreeStep), i: int, what: int, w: int, v: vec3):
     for k in range(3):
         t[0].memory[(MEMORY_ROW * (i + 1) + what + k) * t[0].memory_number + w * t[0].memory_world] = v[k]
@@ -190,9 +210,21 @@ def twist_row(kind: int) -> int:
         return V_FREE
     if kind == IS_WELD:
         return V_WELD
+    if kind == IS_SLIDES:
+        return V_SLIDES
+    if kind == IS_TURNS:
+        return V_TURNS
     if kind == IS_SLIDER:
         return V_SLIDER
     return V_HINGE
+
+
+@wp.func
+def several_row(kind: int, row: int) -> int:
+    """Where the numbers of slides, and of turns after their rotation, begin."""
+    if kind == IS_TURNS:
+        return row + AFTER_ROTATION
+    return row
 
 
 # ---- before steps ------------------------------------------------------------------------------------------------------------
@@ -202,6 +234,10 @@ def twist_row(kind: int) -> int:
 def set_kinds(t: wp.array(dtype=TreeStep), w: int) -> bool:
     """How links hang in this world now: those of joints that are disabled float, those that sleep are left out; what acts."""
     changed = bool(False)
+    t[0].loaded[w] = t[0].breakable
+    for a in range(t[0].control.friction_load.shape[0]):
+        if t[0].control.friction_load[a, w] > real(0.0):
+            t[0].loaded[w] = 1
     for i in range(t[0].links):
         at = i + t[0].links * w
         kind = t[0].kind_built[i]
@@ -215,8 +251,10 @@ def set_kinds(t: wp.array(dtype=TreeStep), w: int) -> bool:
                 if t[0].body[i] >= 0:
                     kind = IS_FREE
             acts = int(t[0].control.acts[j, w] != 0)
-            if t[0].axis[i] >= 0:
-                if t[0].control.joint_force[t[0].axis[i], w] != real(0.0):
+            if kind == IS_SLIDES or kind == IS_TURNS:
+                acts = 1
+            for k in range(t[0].joints.v_size[j]):
+                if t[0].control.joint_force[t[0].joints.v_start[j] + k, w] != real(0.0):
                     acts = 1
         if kind != IS_PRESCRIBED and sleeps(t, t[0].carries[i], w):
             kind = IS_OFF
@@ -330,8 +368,12 @@ def load_axis(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int, row: int, 
         if t[0].sense[i] < 0:
             turn = wp.quat_inverse(turn)
         put_quat(t, row + BALL_ROTATION, w, unit(turn))
+        load_ball(t, i, w, row, fastest)
         return
     n = t[0].number[i]
+    if kind == IS_SLIDES or kind == IS_TURNS:
+        load_several(t, i, w, kind, row, fastest)
+        return
     near = t[0].state.q[t[0].joints.q_start[j] + n, w]
     q = coordinate(t[0].joints, j, n, pose, near)
     t[0].state.tree[row + Q, w] = q
@@ -353,6 +395,65 @@ def load_axis(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int, row: int, 
     t[0].state.tree[row + STUCK, w] = stuck
     t[0].state.tree[row + LIMIT, w] = real(0.0)
     t[0].state.tree[row + SU, w] = real(0.0)
+    t[0].state.tree[row + CURRENT, w] = t[0].state.current[t[0].axis[i], w]
+    t[0].state.tree[row + ROTOR, w] = speed
+
+
+@wp.func
+def load_several(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int, row: int, fastest: real):
+    """The same of several translations, or two rotations, in one link."""
+    j = t[0].joint[i]
+    pose = pose_at(t[0].joints, j, w, t[0].state.position, t[0].state.rotation)
+    p = t[0].joints.parent[j]
+    c = t[0].joints.child[j]
+    u = t[0].state.velocity[c, w] + wp.cross(t[0].state.spin[c, w], pose.child_anchor - t[0].state.position[c, w])
+    u = u - t[0].state.velocity[p, w] - wp.cross(t[0].state.spin[p, w], pose.child_anchor - t[0].state.position[p, w])
+    at = several_row(kind, row)
+    unit_of = real(1.0)
+    if kind == IS_SLIDES:
+        unit_of = t[0].settings.per_metre[0]
+    moves = bool(False)
+    q = vec3(real(0.0))
+    for k in range(t[0].slides[i]):
+        n = t[0].number[i] + k
+        q[k] = coordinate(t[0].joints, j, n, pose, t[0].state.q[t[0].joints.q_start[j] + n, w])
+        d, e = free_axis(t[0].joints, j, n, pose)
+        speed = wp.dot(d, u) + wp.dot(e, t[0].state.spin[c, w] - t[0].state.spin[p, w])
+        moves = moves or wp.abs(speed) * unit_of > RESTS * fastest
+    put_triple(t, at + SLIDES_Q, w, q)
+    for k in range(3):
+        stuck = real(0.0)
+        if k < t[0].slides[i] and not moves:
+            stuck = real(t[0].state.stuck[t[0].axis[i] + k, w])
+        t[0].state.tree[at + SLIDES_STUCK + k, w] = stuck
+        t[0].state.tree[at + SLIDES_LIMIT + k, w] = real(0.0)
+    if kind == IS_TURNS:
+        put_quat(t, row + TURNS_ROTATION, w, turns_quat(q, t[0].sense[i]))
+
+
+@wp.func
+def turns_quat(q: vec3, sense: int) -> quat:
+    """The rotation of two angles: about z, then about x; in reverse order and reversed where `sense` is −1."""
+    a = real(0.5) * q[0]
+    b = real(0.5) * q[1]
+    if sense < 0:
+        a = real(-0.5) * q[1]
+        b = real(-0.5) * q[0]
+    zero = real(0.0)
+    return quat(zero, zero, wp.sin(a), wp.cos(a)) * quat(wp.sin(b), zero, zero, wp.cos(b))
+
+
+@wp.func
+def load_ball(t: wp.array(dtype=TreeStep), i: int, w: int, row: int, fastest: real):
+    """What friction held is free, if the caller gave it a spin."""
+    j = t[0].joint[i]
+    spin = t[0].state.spin[t[0].joints.child[j], w] - t[0].state.spin[t[0].joints.parent[j], w]
+    for k in range(3):
+        stuck = real(t[0].state.stuck[t[0].axis[i] + k, w])
+        if wp.length(spin) > RESTS * fastest:
+            stuck = real(0.0)
+        t[0].state.tree[row + BALL_STUCK + k, w] = stuck
+        t[0].state.tree[row + BALL_LIMIT + k, w] = real(0.0)
 
 
 @wp.func
@@ -393,6 +494,18 @@ def store(t: wp.array(dtype=TreeStep), w: int):
             turn = turn * t[0].frame[i, w]
             if kind == IS_BALL:
                 turn = turn * get_quat(t, row + BALL_ROTATION, w)
+                for k in range(3):
+                    t[0].state.stuck[t[0].axis[i] + k, w] = int(t[0].state.tree[row + BALL_STUCK + k, w] > real(0.5))
+            elif kind == IS_SLIDES or kind == IS_TURNS:
+                at = several_row(kind, row)
+                moved = triple(t, at + SLIDES_Q, w)
+                if kind == IS_SLIDES:
+                    origin = origin + wp.quat_rotate(turn, moved * real(t[0].sense[i]))
+                else:
+                    turn = turn * get_quat(t, row + TURNS_ROTATION, w)
+                for k in range(t[0].slides[i]):
+                    t[0].state.q[t[0].joints.q_start[t[0].joint[i]] + t[0].number[i] + k, w] = moved[k]
+                    t[0].state.stuck[t[0].axis[i] + k, w] = int(t[0].state.tree[at + SLIDES_STUCK + k, w] > real(0.5))
             elif kind != IS_WELD:
                 q = t[0].state.tree[row + Q, w]
                 if kind == IS_HINGE:
@@ -401,6 +514,8 @@ def store(t: wp.array(dtype=TreeStep), w: int):
                     origin = origin + wp.quat_rotate(turn, vec3(real(0.0), real(0.0), q))
                 t[0].state.q[t[0].joints.q_start[t[0].joint[i]] + t[0].number[i], w] = q
                 t[0].state.stuck[t[0].axis[i], w] = int(t[0].state.tree[row + STUCK, w] > real(0.5))
+                t[0].state.current[t[0].axis[i], w] = t[0].state.tree[row + CURRENT, w]
+                t[0].state.rotor[t[0].axis[i], w] = t[0].state.tree[row + ROTOR, w]
             turn = unit(turn)
         t[0].turn[i, w] = turn
         t[0].origin[i, w] = origin
@@ -460,6 +575,14 @@ def store_report(t: wp.array(dtype=TreeStep), w: int):
                 t[0].state.limit_impulse[at, w] = recall(t, i, P_LIMIT, w) * (dt / part)
                 t[0].state.drive_impulse[at, w] = recall(t, i, P_DRIVE, w) * (dt / part)
                 t[0].state.dissipated[j, w] = t[0].state.dissipated[j, w] + recall(t, i, P_LOST, w) * (dt / part)
+            if (kind == IS_BALL or kind == IS_SLIDES or kind == IS_TURNS) and t[0].acts[i + t[0].links * w] == 1:
+                for k in range(t[0].slides[i]):
+                    at = t[0].axis[i] + k
+                    t[0].state.axis_impulse[at, w] = recall_apart(t, i, P_AXIS_3 + k, w) * (dt / part)
+                    t[0].state.friction_impulse[at, w] = recall_apart(t, i, P_FRICTION_3 + k, w) * (dt / part)
+                    t[0].state.limit_impulse[at, w] = recall_apart(t, i, P_LIMIT_3 + k, w) * (dt / part)
+                    t[0].state.drive_impulse[at, w] = recall_apart(t, i, P_DRIVE_3 + k, w) * (dt / part)
+                t[0].state.dissipated[j, w] = t[0].state.dissipated[j, w] + recall(t, i, P_LOST, w) * (dt / part)
             if t[0].body[i] >= 0:
                 store_reaction(t, i, j, w, kind, real(4.0) * dt / (part * part))
     if t[0].hit[w] > 0:
@@ -490,6 +613,12 @@ def store_reaction(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, kind: in
             along = t[0].kind[at + t[0].links * w]
             if along == IS_BALL:
                 l = zero
+            elif along == IS_SLIDES or along == IS_TURNS:
+                pose = pose_at(t[0].joints, j, w, t[0].state.position, t[0].state.rotation)
+                for x in range(t[0].slides[at]):
+                    d, m = free_axis(t[0].joints, j, t[0].number[at] + x, pose)
+                    l = l - m * wp.dot(m, l)
+                    f = f - d * wp.dot(d, f)
             elif along != IS_WELD:
                 d = recall_triple(t, at, AXIS_MEAN, w)
                 if along == IS_HINGE:
@@ -601,10 +730,10 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
             if wp.static(drives):
                 set_drives(t, w, t[0].settings.dt[0], t[0].state.velocity, t[0].state.spin)
                 left = 1
-            if push(t, w) or t[0].breakable == 1:
+            if push(t, w) or t[0].loaded[w] == 1:
                 left = 1
             left = wp.min(left, most - step)
-            reporting = int(step + left >= n[w] - 1 or t[0].breakable == 1)
+            reporting = int(step + left >= n[w] - 1 or t[0].loaded[w] == 1)
             made = advance(t, w, left, fresh, reporting)
             fresh = 0
             broken = made < 0
@@ -641,11 +770,14 @@ MODULES = ("sharnir.trees", "sharnir.trees_driven")
 INLINING = "-mllvm=-inline-threshold=100 -mllvm=-inlinehint-threshold=900"  # less than usual: it compiles in less time
 CPP = {"double": "double", "single": "float"}[PRECISION]
 _kernels: dict[str, Any] = {}
+assert exact_several.EXACT is exact.EXACT  # all kinds of joints have the second gear
 
 
-def generic_kernel(drives: bool) -> Any:
-    """The kernel for any forest."""
-    name = MODULES[int(drives)]
+def generic_kernel(drives: bool, kinds: Collection[int] = ()) -> Any:
+    """The kernel for any forest with the usual kinds of joints, and these."""
+    known = tuple(sorted({*USUAL, *kinds}))
+    name = MODULES[int(drives)] + "".join(f"_{KINDS[kind]}" for kind in known if kind not in USUAL)
     if name not in _kernels:
-        _kernels[name] = make_kernel(Loop(CPP, SIMULATION, pushed=True, second_gear=exact).simulation(), name, drives)
+        body = Loop(CPP, SIMULATION, pushed=True, kinds=known, second_gear=exact).simulation()
+        _kernels[name] = make_kernel(body, name, drives)
     return _kernels[name]

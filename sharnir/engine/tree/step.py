@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sharnir.emit.algebra import IDENTITY, SYMMETRIC, ZERO, Matrix, Symmetric, Vector, cross, dot, mean_rotation, skew
+from sharnir.engine.tree.rows import begin_rows, close_rows, evaluate_rows, report_rows
 
 
 def step(tree: Any) -> None:
@@ -42,6 +43,8 @@ def solve(tree: Any) -> None:
                 restart(tree)
             begin(tree)
             update_twists(tree)
+        if tree.rows:
+            evaluate_rows(tree)
         for _ in tree.in_second_gear():
             tree.second_gear.linearize(tree)
             know_responses(tree, tree.second_gear.linearize)
@@ -50,6 +53,8 @@ def solve(tree: Any) -> None:
         for _ in tree.in_first_gear():
             compute_momenta(tree, factor)
             know_responses(tree, compute_momenta, factor)
+            if tree.rows:
+                close_rows(tree, factor)
             tree.clear_change()
             update_twists(tree, correct)
         for _ in tree.when_suspect():
@@ -70,6 +75,8 @@ def know_responses(tree: Any, compute: Callable[..., None], *how: bool) -> None:
         if again:
             begin(tree)
             update_twists(tree)
+            if tree.rows:
+                evaluate_rows(tree)
             compute(tree, *how)
 
 
@@ -99,11 +106,17 @@ def guess(tree: Any) -> None:
 
 def report(tree: Any) -> None:
     """After the mean speeds are found: what joints carry, and what acts on their axes."""
+    if tree.rows:
+        evaluate_rows(tree)
+        report_rows(tree)
     for link in tree.links(inward=True):
         f, n = missing_momentum(link, link.M @ link.local_com)
         handed_f, handed_n = link.gathered("f", "n")
+        f, n = f + handed_f, n + handed_n
+        if tree.rows:
+            f, n = f - link.take("row_f"), n - link.take("row_n")
         for joint in link.joints():
-            joint.report(link, f + handed_f, n + handed_n)
+            joint.report(link, f, n)
 
 
 # ---- before the iterations ---------------------------------------------------------------------------------------------------
@@ -117,6 +130,8 @@ def begin(tree: Any) -> None:
         for joint in link.joints():
             for _ in link.acting():
                 joint.begin(link)
+    if tree.rows:
+        begin_rows(tree)
 
 
 def place(tree: Any, link: Any) -> None:
@@ -129,6 +144,8 @@ def place(tree: Any, link: Any) -> None:
         link.axis_w = R.column(2)
         link.anchor_w = base.R @ joint.anchor(link)
         link.R = R @ joint.turned(link)
+        if tree.rows:
+            link.origin = base.origin + link.anchor_w
     link.com_w = link.R @ link.com
     half = link.R @ link.inertia.full
     link.inertia_w = Symmetric([dot(half.row(i), link.R.row(j)) for i, j in SYMMETRIC])
@@ -155,6 +172,8 @@ def update_twists(tree: Any, correct: Any = None) -> None:
             for _ in link.acting():
                 joint.update_ratio(link)
         link.M = mean_rotation(link.g)
+        if tree.keeps_k:
+            link.k = 1.0 / (1.0 + dot(link.g, link.g))
 
 
 # ---- inwards: momenta and inertias -------------------------------------------------------------------------------------------
@@ -172,6 +191,8 @@ def compute_momenta_once(tree: Any, factor: bool) -> None:
         f, n = missing_momentum(link, com)
         handed_f, handed_n = link.gathered("f", "n")
         f, n = f + handed_f, n + handed_n
+        if tree.rows:
+            f, n = f - link.take("row_f"), n - link.take("row_n")
         inertia = articulated_inertia(link, com) if factor else None
         for joint in link.joints():
             joint.eliminate(link, f, n, inertia)
@@ -182,10 +203,18 @@ def missing_momentum(link: Any, com: Vector) -> tuple[Vector, Vector]:
     v = link.u + cross(link.g, com)
     f = (v - link.V) * link.mass
     I = link.local_inertia
-    n = link.M @ (I @ (link.g * 2.0 - link.W)) - I @ link.g
+    n = I @ (link.g - link.W) + half_turned(link, I @ (link.g * 2.0 - link.W))
     if link.tree.pushed and not link.tree.rests:
         f, n = f - link.push_f, n - link.push_n
     return f, n + cross(com, f)
+
+
+def half_turned(link: Any, x: Vector) -> Vector:
+    """M x − x: half of what the step's rotation changes of a vector; so little is lost by rounding."""
+    g = link.g
+    k = link.k if link.tree.keeps_k else 1.0 / (1.0 + dot(g, g))
+    y = cross(g, x)
+    return (y + cross(g, y)) * k
 
 
 def articulated_inertia(link: Any, com: Vector) -> tuple[Symmetric, Matrix, Symmetric]:
@@ -213,7 +242,7 @@ def finish(tree: Any) -> None:
             link.W = link.g * 2.0 - link.W
         else:
             link.V = v
-            link.W = (link.g - link.M @ link.W) * 2.0 + link.W
+            link.W = (link.g - half_turned(link, link.W)) * 2.0 - link.W
         for joint in link.joints():
             joint.advance(link)
             joint.predict(link)
@@ -241,9 +270,16 @@ def project(tree: Any) -> None:
         for link in tree.links():
             place(tree, link)
             link.u, link.g, link.M = ZERO, ZERO, IDENTITY
+            if tree.keeps_k:
+                link.k = 1.0
             for joint in link.joints():
                 joint.hold(link)
+        if tree.rows:
+            begin_rows(tree)
+            evaluate_rows(tree)
         compute_momenta_once(tree, True)
+        if tree.rows:
+            close_rows(tree, True)
         for link in tree.links():
             for joint in link.joints():
                 u, g = joint.carried(link)

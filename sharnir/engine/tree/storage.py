@@ -29,6 +29,7 @@ from sharnir.emit.algebra import (
 )  # fmt: skip
 from sharnir.emit.expressions import Expression, maximum, node, value
 from sharnir.emit.program import Program
+from sharnir.engine.tree.ball_laws import BallWithLaws
 from sharnir.engine.tree.forest import (
     BALL,
     COMMANDS,
@@ -36,15 +37,23 @@ from sharnir.engine.tree.forest import (
     GROUND,
     HINGE,
     INERTIAL,
-    KINDS,
+    JOINT_LAWS,
     LAWS,
+    LAWS_3,
     PARAMETERS,
     PRESCRIBED,
+    ROTOR,
     SLIDER,
+    SLIDES,
+    TURNING,
+    TURNS,
+    USUAL,
     WELD,
     Forest,
 )
-from sharnir.engine.tree.joints import Ball, Free, Hinge, Prescribed, Slider, Weld
+from sharnir.engine.tree.joints import Free, Hinge, Prescribed, Slider, Weld
+from sharnir.engine.tree.rotor import Rotor
+from sharnir.engine.tree.slides import Slides, Turns
 from sharnir.laws.axis import not_
 
 FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
@@ -53,33 +62,67 @@ PATIENCE = 8  # passes that correct the laws of all joints at once, with no fewe
 TOLERANCE = {"double": 2.5e-14, "single": 2.5e-9}
 """Error of a scaled mean speed (rad, m) that iterations may leave: energy is kept to 1e-9 and 1e-4 of its scale for long."""
 FIRST_RATE, BEST_RATE = 1 / 400, 1 / 1000  # by which an iteration reduces the error: while nothing is known, and at best
-JOINTS = {HINGE: Hinge(), SLIDER: Slider(), BALL: Ball(), FREE: Free(), WELD: Weld(), PRESCRIBED: Prescribed()}
+JOINTS = {HINGE: Hinge(), SLIDER: Slider(), BALL: BallWithLaws(), FREE: Free(), WELD: Weld()}
+JOINTS |= {PRESCRIBED: Prescribed(), ROTOR: Rotor(), SLIDES: Slides(), TURNS: Turns()}
 
 # state that is kept between calls
-STATE = {"q": 1, "stuck": 1, "limit": 1, "SU": 1, "rotation": 4, "position": 3, "V": 3, "W": 3}
+STATE = {
+    "q": 1,
+    "stuck": 1,
+    "limit": 1,
+    "SU": 1,
+    "current": 1,
+    "rotor": 1,
+    "rotation": 4,
+    "position": 3,
+    "V": 3,
+    "W": 3,
+    "stuck_3": 3,
+    "limit_3": 3,
+}
 HISTORY = {name + n: size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for n in ("", "1", "2", "3")}
 WORK = {
     "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "dz": 1, "e3": 3,
     "dl": 3, "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
-    "g_old": 3, "opens": 1, "taken": 1, "KA": 9, "KB": 9, "KC": 9, "KD": 9, "Kinv": 9,
+    "g_old": 3, "opens": 1, "taken": 1, "k": 1, "KA": 9, "KB": 9, "KC": 9, "KD": 9, "Kinv": 9,
 }  # fmt: skip
 LAW_NAMES = (
     "u0", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide", "mode", "goal", "ratio", "given", "slope", "lock", "jump",
-    "z_free",
+    "load", "motor_back", "motor_rotor", "motor_push", "motor_c", "z_free",
 )  # fmt: skip
 LAW = dict.fromkeys(LAW_NAMES, 1)
+NUMBERS_3 = ("known_3", "slip_3", "largest_3")
+VECTORS_3 = (
+    "u0_3", "share_3", "a_3", "b_3", "servo_a_3", "servo_b_3", "bound_3", "hold_3", "slide_3", "lower_3", "upper_3", "spring_3",
+    "resist_3", "push_3", "held_3", "friction_3", "slid_3", "about_3", "lock_to_3", "locked_3", "side_3", "sat_3", "free_3",
+    "y_3", "y_new_3", "sat_new_3", "new_3", "u1_3", "v_3", "given_3", "struck_3", "leaving_3", "value_3", "row_share_3",
+    "ratio_3",
+)  # fmt: skip
+SYMMETRIC_3, MATRICES_3 = ("V3", "C3", "K3", "M3"), ("F3", "UL3", "UA3", "lock3", "row3", "row_miss3", "row_start3")
+LAW_3 = dict.fromkeys(NUMBERS_3, 1) | dict.fromkeys(VECTORS_3, 3) | dict.fromkeys(SYMMETRIC_3, 6) | dict.fromkeys(MATRICES_3, 9)
 IMPULSES = ("p_axis", "p_friction", "p_limit", "p_drive", "p_lost")
 REPORT = {"reaction_f": 3, "reaction_n": 3, "mean_axis": 3} | dict.fromkeys(IMPULSES, 1)
-"""What a step reports: impulse and moment that joints carry, times ¼ h, and their axes; impulses along these, what is lost, J."""
+REPORT_3 = dict.fromkeys(("p_axis_3", "p_friction_3", "p_limit_3", "p_drive_3"), 3)
+REPORT |= REPORT_3
+"""What a step reports: impulse and moment that joints carry, times ¼ h; impulses along axes; what is lost there, J."""
 PUSH = {"push_f": 3, "push_n": 3}  # outer force and torque on a link, times ¼ h²
 WORLD_AXES = {"R": 9, "axis_w": 3, "anchor_w": 3, "com_w": 3, "inertia_w": 6}
-SIZES = PARAMETERS | STATE | HISTORY | WORK | LAW | REPORT | PUSH | WORLD_AXES
-SYMMETRIC_FIELDS = {"inertia", "inertia_w", "D3", "A3", "A", "I"}
+SIZES = PARAMETERS | STATE | HISTORY | WORK | LAW | LAW_3 | REPORT | PUSH | WORLD_AXES
+SYMMETRIC_FIELDS = {"inertia", "inertia_w", "D3", "A3", "A", "I", "V3", "C3", "K3", "M3"}
 GATHERED: dict[str, Any] = {"f": ZERO, "n": ZERO, "A": NO_SYMMETRIC, "H": NO_MATRIX, "I": NO_SYMMETRIC}
 GATHERED |= dict.fromkeys(("KA", "KB", "KC", "KD"), NO_MATRIX)
-AXIS = ("q", "stuck", "limit", "SU", "z")
+AXIS = ("q", "stuck", "limit", "SU", "current", "rotor", "z")
 SIX = ("rotation", "position", "zv", "zl")
-FIELDS_OF = {HINGE: (*AXIS, "c", "s"), SLIDER: AXIS, BALL: ("rotation", "zv"), FREE: SIX, WELD: (), PRESCRIBED: SIX}
+FIELDS_OF = {
+    HINGE: (*AXIS, "c", "s"),
+    SLIDER: AXIS,
+    BALL: ("rotation", "stuck_3", "limit_3", "zv"),
+    FREE: SIX,
+    WELD: (),
+    PRESCRIBED: SIX,
+}
+FIELDS_OF |= {ROTOR: FIELDS_OF[HINGE], SLIDES: ("position", "stuck_3", "limit_3", "zv")}
+FIELDS_OF[TURNS] = ("rotation", *FIELDS_OF[SLIDES])
 
 
 def offsets(sizes: dict[str, int]) -> dict[str, int]:
@@ -93,8 +136,12 @@ OFTEN = (
     "f", "n", "A", "H", "I", "V", "W", "u0", "ratio", "mode", "goal", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide",
     "given", "slope", "lock", "jump", "z_free", "q",
 )  # what iterations use, so that it lies together  # fmt: skip
-MEMORY = {name: SIZES[name] for name in (*OFTEN, *SIZES) if name not in LAWS}  # of a link, in the working memory of a loop
-START, ROW = offsets(MEMORY), sum(MEMORY.values())
+OUTSIDE = {*LAWS, *LAWS_3, *JOINT_LAWS}  # what is read where it stands
+APART = {n: s for n, s in SIZES.items() if n in LAW_3 or n in REPORT_3 or n in ("stuck_3", "limit_3")}
+"""Of a link in the working memory of a loop, behind that of all links: few links need these."""
+MEMORY = {name: SIZES[name] for name in (*OFTEN, *SIZES) if name not in OUTSIDE and name not in APART}  # the rest, of a link
+START, ROW = offsets(MEMORY) | offsets(APART), sum(MEMORY.values())
+ROW_APART = sum(APART.values())
 
 
 def pack(name: str, numbers: list[Any]) -> Any:
@@ -190,6 +237,11 @@ class LinkView:
         """Makes a coordinate a number that tolerances hold for."""
         return self.tree.unit(self.at)
 
+    def idle(self) -> Iterator[None]:
+        """Once if none do."""
+        idle: Iterator[None] = self.tree.idle(self.at)
+        return idle
+
     def when(self, condition: Any) -> Iterator[None]:
         """Once if the condition holds."""
         branch: Iterator[None] = self.tree.when(condition)
@@ -205,9 +257,9 @@ class LinkView:
         if not self.tree.own_axes:
             return Identity()
         frame, kind = ByMatrix(self.frame), self.tree.kind_of(self.at)
-        if kind == HINGE:
+        if kind in TURNING:
             return Chained(frame, AboutZ(self.c, self.s))
-        if kind in (SLIDER, WELD):
+        if kind in (SLIDER, WELD, SLIDES):
             return frame
         return Chained(frame, ByMatrix(self.rotation.matrix()))
 
@@ -223,13 +275,27 @@ class LinkView:
     def hand_on(self, **fields: Any) -> None:
         self.tree.hand_on(self.at, fields)
 
+    def add(self, **fields: Any) -> None:
+        """Add to sums that `take` takes."""
+        for name, x in fields.items():
+            setattr(self, name, getattr(self, name) + x)
+
+    def take(self, name: str) -> Any:
+        """A sum, which is zero again afterwards."""
+        total = getattr(self, name)
+        self.tree.put(self.at, name, [0.0] * len(numbers(total)))
+        return total
+
 
 class Ground:
     """The base of links that hang on nothing: it does not turn, and is accelerated against gravity."""
 
     def __init__(self, gravity: Vector) -> None:
         self.g, self.u, self.M, self.R, self.gravity = ZERO, -gravity, IDENTITY, IDENTITY, gravity
-        self.V, self.W, self.local_com, self.g_old = ZERO, ZERO, ZERO, ZERO
+        self.V, self.W, self.local_com, self.g_old, self.origin = ZERO, ZERO, ZERO, ZERO, ZERO
+
+    def add(self, **fields: Any) -> None:
+        """What acts on the ground moves nothing."""
 
 
 class OneForest:
@@ -237,8 +303,10 @@ class OneForest:
 
     own_axes: bool
     gravity: Any
+    rows: Any = None  # beside the forest, `rows`
     pushed = False
     derived: tuple[str, ...] = ()  # fields that are computed where they are needed instead of kept
+    keeps_k = False  # whether 1/(1 + g²) is kept
 
     def __init__(self, forest: Forest) -> None:
         self.forest = forest
@@ -266,7 +334,10 @@ class OneForest:
 
     def base_of(self, i: int) -> Any:
         base = self.forest.links[i].base
-        return Ground(ZERO if self.rests else self.gravity) if base == GROUND else LinkView(self, base)
+        return self.ground() if base == GROUND else LinkView(self, base)
+
+    def ground(self) -> Ground:
+        return Ground(ZERO if self.rests else self.gravity)
 
     def kind_of(self, i: int) -> int:
         return self.forest.links[i].kind
@@ -280,6 +351,10 @@ class OneForest:
 
     def acting(self, i: int) -> Iterator[None]:
         if self.acts(i):
+            yield
+
+    def idle(self, i: int) -> Iterator[None]:
+        if not self.acts(i):
             yield
 
     @property
@@ -302,6 +377,36 @@ class OneForest:
 
     def put(self, i: int, name: str, x: list[Any]) -> None:
         raise NotImplementedError
+
+
+class Rounds:
+    """At most so many rounds; `leave`, at the end of one, ends them."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.done = most, False
+
+    def __iter__(self) -> Iterator[None]:
+        for _ in range(self.most):
+            yield
+            if self.done:
+                return
+
+    def leave(self, condition: bool) -> None:
+        self.done = condition
+
+
+class EmittedRounds:
+    """The same as a loop of emitted code."""
+
+    def __init__(self, program: Program, most: int) -> None:
+        self.program, self.most = program, most
+
+    def __iter__(self) -> Iterator[None]:
+        with self.program.block(f"for (int round = 0; round < {self.most}; ++round) {{"):
+            yield
+
+    def leave(self, condition: Any) -> None:
+        self.program.leave(condition)
 
 
 class NumberTree(OneForest):
@@ -373,6 +478,10 @@ class NumberTree(OneForest):
     def branches(self, factor: bool) -> Iterator[bool]:
         yield factor
 
+    def when_factored(self, factor: bool) -> Iterator[None]:
+        if factor:
+            yield
+
     def first_iteration(self) -> Iterator[None]:
         if self.first:
             self.first = False
@@ -390,11 +499,22 @@ class NumberTree(OneForest):
         if condition:
             yield
 
+    def rounds(self, most: int) -> Rounds:
+        return Rounds(most)
+
+    def note_changed(self, condition: bool) -> None:
+        self.changed += int(condition)
+
     def when_to_linearize(self) -> Iterator[None]:
         if self.wrong == 0 or not self.one:
             yield
         self.wrong += 1
         self.changed += 1
+
+    @property
+    def single(self) -> bool:
+        """Whether laws are corrected one at a time."""
+        return self.one
 
     def note_suspect(self, condition: bool) -> None:
         self.suspect = self.suspect or condition
@@ -487,8 +607,17 @@ class Emitted:
         with self.program.block("else {"):
             yield False
 
+    def when_factored(self, factor: bool) -> Iterator[None]:
+        with nullcontext() if self.factor_always else self.program.block("if (factor) {"):
+            yield
+
     def note_unknown(self, condition: Any) -> None:
         self.program.write("unknown", self.program.read("unknown", "bool") | condition)
+
+    @property
+    def single(self) -> Any:
+        """Whether laws are corrected one at a time."""
+        return value("one", "bool")
 
     def note_suspect(self, condition: Any) -> None:
         self.program.write("suspect", self.program.read("suspect", "bool") | condition)
@@ -518,6 +647,13 @@ class Emitted:
             return
         with self.program.block("if ({0}) {{", condition):
             yield
+
+    def rounds(self, most: int) -> EmittedRounds:
+        return EmittedRounds(self.program, most)
+
+    def note_changed(self, condition: Any) -> None:
+        with self.program.block("if ({0}) {{", condition):
+            self.program.say("++changed;")
 
     def when_to_linearize(self) -> Iterator[None]:
         p = self.program
@@ -573,13 +709,14 @@ class Emitted:
 
 
 JUDGED = ("u0", "D", "ratio", "z_free", "slide", "hold", "q", "SU", "stuck", "law_a", "law_b")
+JUDGED += ("load", "motor_back", "motor_rotor", "motor_push", "motor_c")
 JUDGED_ANEW = ("mode", "goal", "servo_a", "servo_b", "limit")  # what judging may change
 
 
 class JudgedAxes(Emitted):
     """Axes of an unrolled tree, in a loop over them."""
 
-    own_axes, any_acts, derived, rests = True, True, (), False
+    own_axes, any_acts, derived, rests, rows = True, True, (), False, False
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -594,6 +731,8 @@ class JudgedAxes(Emitted):
         yield
 
     def get(self, at: str, name: str) -> list[Any]:
+        if name in JOINT_LAWS:
+            return [self.program.read(f"joint_{name}(link)")]
         return [self.program.read(f"law_{name}(axis)" if name in LAWS else f"judged_{name}[{at}]")]
 
     def put(self, at: str, name: str, x: list[Any]) -> None:
@@ -608,28 +747,36 @@ class UnrolledTree(Emitted, OneForest):
     ) -> None:
         OneForest.__init__(self, forest)
         self.program, self.own_axes, self.factor_always = program, own_axes, factor_always
-        self.axes = list(range(len(forest))) if axes is None else list(axes)
+        self.axes = [3 * i for i in range(len(forest))] if axes is None else list(axes)
         self.derived = ("M", "u_before", "g_before") if own_axes else ()
         self.stored = {name: size for name, size in SIZES.items() if name not in PARAMETERS and name not in REPORT}
         self.start = offsets(INERTIAL)
 
     def get(self, i: int, name: str) -> list[Any]:
-        if name in LAW and not self.acts(i):
-            return [0.0]
+        if (name in LAW or name in LAW_3) and not self.acts(i):
+            return [0.0] * SIZES[name]
         if name in PARAMETERS:
+            of_axis = LAWS_3.get(name, name)
             laws = self.forest.links[i].laws
-            varies = bool(laws) and name in COMMANDS and (name == "effort" or any(n.startswith("servo_") for n in laws))
+            varies = bool(laws) and of_axis in COMMANDS and (of_axis == "effort" or any(n.startswith("servo_") for n in laws))
             row = sum(INERTIAL.values()) * i + self.start.get(name, 0)
+
+            def place(k: int) -> str:
+                if name in JOINT_LAWS:
+                    return f"joint_{name}({i})"
+                return f"law_{of_axis}({self.axes[i] + k})" if of_axis in LAWS else f"parameter({row + k})"
+
             return [
-                x if x in FOLDED and not varies
-                else self.program.read(f"law_{name}({self.axes[i]})" if name in LAWS else f"parameter({row + k})")
+                x if x in FOLDED and not varies else self.program.read(place(k))
                 for k, x in enumerate(self.forest.values(i)[name])
-            ]  # fmt: skip
+            ]
+        if name in REPORT:
+            return [self.program.read(self._report(i, name, k)) for k in range(SIZES[name])]
         return [self.program.read(f"{name}_{i}_{k}") for k in range(SIZES[name])]
 
     def judged_links(self) -> Iterator[LinkView]:
         """A loop over the axes with laws: code that seldom runs is written once, and what it needs is gathered in arrays."""
-        axes = [i for i in range(len(self.forest)) if self.acts(i) and self.kind_of(i) in (HINGE, SLIDER)]
+        axes = [i for i in range(len(self.forest)) if self.acts(i) and self.kind_of(i) in (HINGE, SLIDER, ROTOR)]
         if not axes:
             return
         n = len(axes)
@@ -641,23 +788,29 @@ class UnrolledTree(Emitted, OneForest):
         p.say(f"const int judged_axes[{n}] = {{{', '.join(str(self.axes[i]) for i in axes)}}};")
         units = ("per_metre" if self.kind_of(i) == SLIDER else "real(1.0)" for i in axes)
         p.say(f"const real judged_units[{n}] = {{{', '.join(units)}}};")
+        p.say(f"const int judged_links[{n}] = {{{', '.join(map(str, axes))}}};")
         p.say(" ".join(f"real judged_{name}[{n}];" for name in (*JUDGED, *JUDGED_ANEW)))
         for place, own in rows((*JUDGED, *JUDGED_ANEW)):
             p.write(place, p.read(own))
         with p.block(f"#pragma unroll 1\nfor (int k = 0; k < {n}; ++k) {{"):
-            p.say("const int axis = judged_axes[k];")
+            p.say("const int axis = judged_axes[k], link = judged_links[k]; (void)link;")
             yield LinkView(JudgedAxes(p), "k")
         for place, own in rows(JUDGED_ANEW):
             p.write(own, p.read(place))
 
     def put(self, i: int, name: str, x: list[Any]) -> None:
         for k, number in enumerate(x):
-            place = f"number({ROW * (i + 1) + START[name] + k})" if name in REPORT else f"{name}_{i}_{k}"
-            self.program.write(place, number)
+            self.program.write(self._report(i, name, k) if name in REPORT else f"{name}_{i}_{k}", number)
+
+    def _report(self, i: int, name: str, k: int) -> str:
+        first = ROW * (len(self.forest) + 1) + ROW_APART * i if name in APART else ROW * (i + 1)
+        return f"number({first + START[name] + k})"
 
 
 class LoopTree(Emitted):
     """Code that loops over the links of any forest; row 0 of the working memory is the ground's."""
+
+    rows: Any = None  # beside the forest, `rows`
 
     def __init__(
         self, program: Program, own_axes: bool = False, factor_always: bool = False, kinds: Any = None, pushed: bool = False,
@@ -665,7 +818,7 @@ class LoopTree(Emitted):
     ) -> None:  # fmt: skip
         self.program, self.own_axes, self.factor_always, self.pushed = program, own_axes, factor_always, pushed
         self.second_gear = second_gear
-        self.kinds = tuple(range(len(KINDS))) if kinds is None else tuple(kinds)
+        self.kinds = USUAL if kinds is None else tuple(kinds)
         self.start, self.row = START, ROW
         self._kind: int | None = None
         self.rests = False
@@ -676,12 +829,14 @@ class LoopTree(Emitted):
         with self.program.block(head):
             self.program.say("if (kinds[i] < 0) continue;")
             self.program.say(f"const int own = {self.row}*(i + 1), base = {self.row}*(bases[i] + 1), axis = axis_of(i);")
+            self.program.say(f"const int apart = {self.row}*(links + 1) + {ROW_APART}*i; (void)apart;")
             yield LinkView(self, "own")
 
     def base_of(self, at: str) -> Any:
         return LinkView(self, "base")
 
     any_acts = True
+    keeps_k = True
 
     def judged_links(self) -> Iterator[LinkView]:
         """Links whose laws are judged."""
@@ -704,6 +859,10 @@ class LoopTree(Emitted):
         with self.program.block("if (acts[i]) {"):
             yield
 
+    def idle(self, at: str) -> Iterator[None]:
+        with self.program.block("if (!acts[i]) {"):
+            yield
+
     def kind_of(self, at: str) -> int:
         assert self._kind is not None
         return self._kind
@@ -717,8 +876,9 @@ class LoopTree(Emitted):
                 yield JOINTS[kind]
                 self._kind = None
 
-    def _place(self, at: str, name: str, k: int) -> str:
-        return f"number({at} + {self.start[name] + k})"
+    def place(self, at: str, name: str, k: int) -> str:
+        """A number of a field."""
+        return f"number({'apart' if name in APART else at} + {self.start[name] + k})"
 
     def gathered(self, at: str, name: str) -> Any:
         """Sums; those of a link on which nothing hangs are zero from the start."""
@@ -726,7 +886,7 @@ class LoopTree(Emitted):
 
     def hand_on(self, at: str, fields: dict[str, Any]) -> None:
         """The first link in a sweep that hands something to its base gives it, those after it add to it."""
-        values = [(self._place("base", name, k), x) for name, field in fields.items() for k, x in enumerate(numbers(field))]
+        values = [(self.place("base", name, k), x) for name, field in fields.items() for k, x in enumerate(numbers(field))]
         p = self.program
         needs = [x for _, x in values if isinstance(x, Expression)]
         with p.block(f"if (number(own + {START['opens']}) > real(0.5)) {{{{", *needs, *needs):  # twice: both branches use them
@@ -739,8 +899,12 @@ class LoopTree(Emitted):
     def get(self, at: str, name: str) -> list[Any]:
         if name in LAWS:
             return [self.program.read(f"law_{name}(axis)")]
-        return [self.program.read(self._place(at, name, k)) for k in range(SIZES[name])]
+        if name in LAWS_3:
+            return [self.program.read(f"law_{LAWS_3[name]}(axis + {k})") for k in range(3)]
+        if name in JOINT_LAWS:
+            return [self.program.read(f"joint_{name}(i)")]
+        return [self.program.read(self.place(at, name, k)) for k in range(SIZES[name])]
 
     def put(self, at: str, name: str, x: list[Any]) -> None:
         for k, number in enumerate(x):
-            self.program.write(self._place(at, name, k), number)
+            self.program.write(self.place(at, name, k), number)

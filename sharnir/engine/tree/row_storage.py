@@ -1,0 +1,427 @@
+"""Trees with rows beside the forest: where `rows` keeps its numbers, as floats or in emitted code."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+from sharnir.emit.algebra import Vector
+from sharnir.emit.expressions import Expression, maximum, value
+from sharnir.emit.program import Program
+from sharnir.engine.tree.closures import PARAMETERS, RowTables
+from sharnir.engine.tree.forest import GROUND
+from sharnir.engine.tree.rows import CLOSURES
+from sharnir.engine.tree.storage import LinkView, LoopTree, NumberTree, numbers, pack
+
+MOST = 3  # rows of a closure
+# of links, where there are rows
+LINK_FIELDS = {"origin": 3, "row_f": 3, "row_n": 3, "row_e": 1, "path_e": 1}
+PATH = ("l", "n", "rate_l", "rate_n")  # force and moment of J, then of J₁
+LINK_FIELDS |= {f"path_{part}{k}": 3 for k in range(MOST) for part in PATH}
+VECTORS = ("start_a", "start_b", "start", "start_d", "arm_a", "arm_b", "line", "line_1", "between", "force", "moment")
+WORK = dict.fromkeys(VECTORS, 3) | {"soft": 1, "by_a": 1, "by_b": 1}  # of closures
+PER_ROW = ("impulse", "gap", "rest", "could", "soft", "turn", "pivot", "taken", "size_l", "size_n")
+RESPONSES = ("y", "x", "rate")
+TABLES = (
+    "kind", "a", "b", "row_start", "path_start", "path", "offset", "y_start", "block_i", "block_j", "shared_start", "shared_i",
+    "shared_j", "first", "matrix_start",
+)  # fmt: skip
+
+
+class ClosureView:
+    """A closure while a loop visits it: parameters and working values by name, and those of its rows."""
+
+    __slots__ = ("at", "rows")
+
+    def __init__(self, rows: Any, at: Any) -> None:
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "at", at)
+
+    def __getattr__(self, name: str) -> Any:
+        return pack(name, self.rows.get_field(self.at, name))
+
+    def __setattr__(self, name: str, x: Any) -> None:
+        self.rows.put_field(self.at, name, numbers(x))
+
+    @property
+    def a(self) -> Any:
+        return self.rows.end(self.at, "a")
+
+    @property
+    def b(self) -> Any:
+        return self.rows.end(self.at, "b")
+
+    @property
+    def h(self) -> Any:
+        """The step, s."""
+        return self.rows.tree.h
+
+    @property
+    def rests(self) -> bool:
+        """Whether velocities are projected."""
+        return bool(self.rows.tree.rests)
+
+    def kinds(self) -> Iterator[Any]:
+        """The closure's kind; in a loop over all closures, every kind that there is, each in a branch of its own."""
+        kinds: Iterator[Any] = self.rows.kinds_of(self.at)
+        return kinds
+
+    def _row(self, k: int) -> Any:
+        return self.rows.plus(self.rows.whole("row_start", self.at), k)
+
+    def row(self, k: int, name: str) -> Any:
+        """A number of the closure's k-th row."""
+        return self.rows.get(name, self._row(k))
+
+    def put_row(self, k: int, name: str, x: Any) -> None:
+        self.rows.put(name, self._row(k), x)
+
+    def impulse(self, k: int) -> Any:
+        return self.row(k, "impulse")
+
+    def row_range(self) -> Iterator[Any]:
+        """Indices of the closure's rows."""
+        rows: Iterator[Any] = self.rows.range(self.rows.whole("row_start", self.at), self.rows.whole("row_start", self.at, 1))
+        return rows
+
+    def number(self, r: Any) -> Any:
+        """Number of row r in the closure."""
+        return self.rows.minus(r, self.rows.whole("row_start", self.at))
+
+
+class RowMath:
+    """What rows of floats and of emitted code share."""
+
+    plus: Any
+    whole: Any
+    get: Any
+    put: Any
+
+    def responses(self, name: str, r: Any, at: Any, n: int) -> list[Any]:
+        """n numbers of row r from `at` on: y, x, or rate (y₁)."""
+        return [self.get(name, p) for p in self._places(r, at, n)]
+
+    def put_responses(self, r: Any, at: Any, **numbers_of: list[Any]) -> None:
+        for name, values in numbers_of.items():
+            for place, x in zip(self._places(r, at, len(values)), values, strict=True):
+                self.put(name, place, x)
+
+    def _places(self, r: Any, at: Any, n: int) -> list[Any]:
+        start = self.plus(self.whole("y_start", r), at)
+        return [self.plus(start, i) for i in range(n)]
+
+
+class NumberRows(RowMath):
+    """Rows of floats."""
+
+    def __init__(self, tree: Any, tables: RowTables) -> None:
+        self.tree, self.tables = tree, tables
+        sizes = tables.sizes()
+        self.arrays = {name: [0.0] * sizes["rows"] for name in PER_ROW}
+        self.arrays |= {name: [0.0] * sizes["responses"] for name in RESPONSES}
+        self.arrays |= {"lower": [0.0] * sizes["matrix"], "upper": [0.0] * sizes["matrix"]}
+        self.fields = [c.values() | {name: [0.0] * size for name, size in WORK.items()} for c in tables.closures]
+
+    @property
+    def resting(self) -> bool:
+        """Whether velocities are projected."""
+        return bool(self.tree.rests)
+
+    def as_function(self, name: str) -> Iterator[None]:
+        """Once; emitted code has a function of what is done in it, which is called."""
+        yield
+
+    def clear_open(self) -> None:
+        self.open = 0.0
+
+    def raise_open(self, x: float) -> None:
+        """The largest square of a gap, as an angle, in `open`."""
+        self.open = max(self.open, x)
+
+    def keep(self, x: float) -> float:
+        """A number for the loops that follow."""
+        return x
+
+    def factor_again(self, condition: bool) -> None:
+        """The next iteration factors anew."""
+        self.tree.changed += int(condition)
+
+    def size(self, name: str) -> Any:
+        return {"blocks": len(self.tables.tables["block_i"]), **self.tables.sizes()}[name]
+
+    def closures(self) -> Iterator[ClosureView]:
+        return (ClosureView(self, c) for c in range(len(self.tables.closures)))
+
+    def kinds_of(self, c: int) -> Iterator[Any]:
+        yield CLOSURES[self.tables.closures[c].kind]
+
+    def end(self, c: int, side: str) -> Any:
+        link = self.whole(side, c)
+        return self.tree.ground() if link == GROUND else LinkView(self.tree, link)
+
+    def path(self, c: ClosureView) -> Iterator[tuple[LinkView, int]]:
+        """Links from the closure to the ground, and where the numbers of a row for each begin."""
+        for e in range(self.whole("path_start", c.at), self.whole("path_start", c.at, 1)):
+            yield LinkView(self.tree, self.whole("path", e)), self.whole("offset", e)
+
+    def take(self, link: Any, k: int) -> tuple[Any, Any]:
+        """Unit impulses of the k-th row on a link, along J and J₁, which are zero again afterwards."""
+        l, n, rate_l, rate_n = (link.take(f"path_{part}{k}") for part in PATH)
+        return (l, n), (rate_l, rate_n)
+
+    def add(self, link: Any, k: int, act: Any, rate: Any) -> None:
+        """Add to the unit impulses of the k-th row on a link."""
+        link.add(**{f"path_{part}{k}": x for part, x in zip(PATH, (*act, *rate), strict=True)})
+
+    def get_field(self, c: int, name: str) -> list[Any]:
+        return self.fields[c][name]
+
+    def put_field(self, c: int, name: str, x: list[Any]) -> None:
+        self.fields[c][name] = list(x)
+
+    def get(self, name: str, at: int) -> Any:
+        return self.arrays[name][at]
+
+    def put(self, name: str, at: int, x: Any) -> None:
+        self.arrays[name][at] = x
+
+    def whole(self, name: str, at: int, after: int = 0) -> int:
+        """A whole number of a table."""
+        return self.tables.tables[name][at + after]
+
+    def entry(self, r: int, s: int) -> int:
+        """Where W[r, s], s ≤ r, is."""
+        return self.whole("matrix_start", r) + s - self.whole("first", r)
+
+    plus = staticmethod(operator.add)
+    minus = staticmethod(operator.sub)
+    most, least = staticmethod(max), staticmethod(min)
+
+    def range(self, start: int, end: int, back: bool = False) -> Iterator[int]:
+        return iter(reversed(range(start, end)) if back else range(start, end))
+
+
+class RowNumberTree(NumberTree):
+    """Floats, with rows beside the forest."""
+
+    def __init__(self, tables: RowTables, h: float, gravity: Any = (0.0, 0.0, -9.81), **keywords: Any) -> None:
+        super().__init__(tables.forest, h, gravity, False, **keywords)
+        self.rows = NumberRows(self, tables)
+        for fields in self.fields:
+            fields |= {name: [0.0] * size for name, size in LINK_FIELDS.items()}
+
+    def acts(self, i: int) -> bool:
+        return super().acts(i) or i in self.rows.tables.geared
+
+
+class LoopRows(RowMath):
+    """Rows of any forest in emitted code: indices are texts, tables are arrays of the function (`head`)."""
+
+    def __init__(self, tree: Any) -> None:
+        self.tree, self.program = tree, tree.program
+        self.loops = 0
+        self.functions: dict[str, str] = {}  # C++ of functions, to stand before the program
+        self.start: dict[str, int] = {}
+        at = 0
+        for name, size in WORK.items():
+            self.start[name], at = at, at + size
+        self.record = at
+        self.given: dict[str, int] = {}
+        at = 0
+        for name, size in PARAMETERS.items():
+            self.given[name], at = at, at + size
+        self.record_given = at
+
+    def head(self, owner: str) -> list[str]:
+        """Declarations: the table begins with sizes and with where its parts begin. `owner` has row_tables, row_numbers …"""
+        lines = [f"const int* const t_all = {owner}row_tables.data; real open_gap = real(0.0);"]
+        lines += [f"const int n_{name} = t_all[{k}];" for k, name in enumerate(COUNTS)]
+        lines += [f"const int* const t_{name} = t_all + t_all[{len(COUNTS) + k}];" for k, name in enumerate(TABLES)]
+        lines += [f"const int at_links = memory_size, at_closures = at_links + {self.tree.row_size}*(links + 1);"]
+        lines += [f"const int at_rows = at_closures + {self.record}*n_closures;"]
+        lines += [f"const int at_y = at_rows + {len(PER_ROW)}*n_rows, at_matrix = at_y + {len(RESPONSES)}*n_responses;"]
+        lines += ["const int memory_with_rows = at_matrix + 2*n_matrix; (void)memory_with_rows;"]
+        given = f"{owner}row_numbers.data[({self.record_given}*c + (k))*{owner}row_stride + w*{owner}row_world]"
+        return [*lines, f"#define given(k) {given}"]
+
+    resting = value("resting", "bool")
+
+    def as_function(self, name: str) -> Iterator[None]:
+        program, rests = self.program, self.tree.rests
+        if name not in self.functions:
+            self.program = self.tree.program = inner = Program()
+            with inner.block(f"auto {name} = [&](const bool factor, const bool resting) {{"):
+                yield
+            self.functions[name] = "\n".join(inner.lines) + ";"
+            self.program = self.tree.program = program
+        with program.block("{"):  # places are not what they were
+            program.say(f"{name}(true, true);" if rests else f"{name}({'true' if self.tree.factor_always else 'factor'}, false);")
+
+    def clear_open(self) -> None:
+        self.program.write("open_gap", 0.0)
+
+    def raise_open(self, x: Any) -> None:
+        self.program.write("open_gap", maximum(self.program.read("open_gap"), x))
+
+    @property
+    def open(self) -> Any:
+        return self.program.read("open_gap")
+
+    def keep(self, x: Any) -> Any:
+        self.loops += 1
+        name = f"kept{self.loops}"
+        self.program.say(f"real {name} = real(0.0);")
+        self.program.write(name, x)
+        return value(name)
+
+    def factor_again(self, condition: Any) -> None:
+        with self.program.block("if ({0}) {{", condition):
+            self.program.say("++changed;")
+
+    def clear(self, i: str) -> str:
+        """C++ that clears what link i has for rows."""
+        return f"for (int k = 0; k < {self.tree.row_size}; ++k) number({self.tree.row_place(i)} + k) = real(0.0);"
+
+    def size(self, name: str) -> str:
+        return f"n_{name}"
+
+    def closures(self) -> Iterator[ClosureView]:
+        p, row = self.program, self.tree.row
+        with p.block("for (int c = 0; c < n_closures; ++c) {"):
+            p.say(f"const int end_a = {row}*(t_a[c] + 1), end_b = {row}*(t_b[c] + 1);")
+            for side in "ab":
+                p.say(f"const int rows_end_{side} = {self.tree.row_place(f't_{side}[c]')};")
+            yield ClosureView(self, "c")
+
+    def kinds_of(self, c: str) -> Iterator[Any]:
+        kinds = list(CLOSURES)
+        for kind in kinds:
+            with self.program.block(f"{'else ' if kind else ''}if (t_kind[c] == {kind}) {{"):
+                yield CLOSURES[kind]
+
+    def end(self, c: str, side: str) -> LinkView:
+        return LinkView(self.tree, f"end_{side}")
+
+    def path(self, c: ClosureView) -> Iterator[tuple[LinkView, str]]:
+        p, row = self.program, self.tree.row
+        with p.block("for (int k = t_path_start[c]; k < t_path_start[c + 1]; ++k) {"):
+            p.say("const int i = t_path[k], offset = t_offset[k]; if (kinds[i] < 0) continue;")
+            p.say(f"const int own = {row}*(i + 1), base = {row}*(bases[i] + 1);")
+            p.say(f"const int rows_own = {self.tree.row_place('i')}, rows_base = {self.tree.row_place('bases[i]')};")
+            yield LinkView(self.tree, "own"), "offset"
+
+    def _sums(self, link: LinkView, k: Any) -> list[str]:
+        first = self.tree.row_start["path_l0"]
+        return [f"number(rows_{link.at} + {first} + {3 * len(PATH)}*({k}) + {n})" for n in range(3 * len(PATH))]
+
+    def take(self, link: LinkView, k: Any) -> tuple[Any, Any]:
+        places = self._sums(link, k)
+        x = [self.program.read(p) for p in places]
+        for p in places:
+            self.program.write(p, 0.0)
+        return (Vector(*x[:3]), Vector(*x[3:6])), (Vector(*x[6:9]), Vector(*x[9:]))
+
+    def add(self, link: LinkView, k: Any, act: Any, rate: Any) -> None:
+        for place, x in zip(self._sums(link, k), (y for vector in (*act, *rate) for y in vector), strict=True):
+            if isinstance(x, Expression) or x != 0.0:
+                self.program.write(place, self.program.read(place) + x)
+
+    def get_field(self, c: str, name: str) -> list[Any]:
+        if name in PARAMETERS:
+            return [self.program.read(f"given({self.given[name] + k})") for k in range(PARAMETERS[name])]
+        return [self.program.read(f"number(at_closures + {self.record}*c + {self.start[name] + k})") for k in range(WORK[name])]
+
+    def put_field(self, c: str, name: str, x: list[Any]) -> None:
+        for k, number in enumerate(x):
+            self.program.write(f"number(at_closures + {self.record}*c + {self.start[name] + k})", number)
+
+    def _place(self, name: str, at: str) -> str:
+        if name in ("lower", "upper"):
+            return f"number(at_matrix + 2*({at}){' + 1' if name == 'upper' else ''})"
+        if name in RESPONSES:
+            return f"number(at_y + {len(RESPONSES)}*({at}) + {RESPONSES.index(name)})"
+        return f"number(at_rows + {len(PER_ROW)}*({at}) + {PER_ROW.index(name)})"
+
+    def get(self, name: str, at: str) -> Any:
+        return self.program.read(self._place(name, at))
+
+    def put(self, name: str, at: str, x: Any) -> None:
+        self.program.write(self._place(name, at), x)
+
+    def whole(self, name: str, at: str, after: int = 0) -> str:
+        return f"t_{name}[{at} + {after}]" if after else f"t_{name}[{at}]"
+
+    def entry(self, r: str, s: str) -> str:
+        return f"(t_matrix_start[{r}] + {s} - t_first[{r}])"
+
+    def plus(self, a: Any, b: Any) -> str:
+        return f"({a} + {b})" if b != 0 else str(a)
+
+    def minus(self, a: Any, b: Any) -> str:
+        return f"({a} - {b})"
+
+    def most(self, a: str, b: str) -> str:
+        return f"wp::max({a}, {b})"
+
+    def least(self, a: str, b: str) -> str:
+        return f"wp::min({a}, {b})"
+
+    def range(self, start: Any, end: Any, back: bool = False) -> Iterator[str]:
+        self.loops += 1
+        n = f"n{self.loops}"
+        forth = f"for (int {n} = {start}; {n} < {end}; ++{n}) {{"
+        with self.program.block(f"for (int {n} = {end} - 1; {n} >= {start}; --{n}) {{" if back else forth):
+            yield n
+
+
+class RowLoopTree(LoopTree):
+    """Code that loops over the links of any forest and over any rows beside it; fields of links for rows are kept apart."""
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        self.row_start, self.row_size = {}, 0
+        for name, size in LINK_FIELDS.items():
+            self.row_start[name], self.row_size = self.row_size, self.row_size + size
+        self.rows = LoopRows(self)
+
+    def row_place(self, i: str) -> str:
+        """Where the fields for rows of link i begin."""
+        return f"at_links + {self.row_size}*({i} + 1)"
+
+    def links(self, inward: bool = False) -> Iterator[LinkView]:
+        for link in super().links(inward):
+            self.program.say(f"const int rows_own = {self.row_place('i')}, rows_base = {self.row_place('bases[i]')};")
+            yield link
+
+    def _place(self, at: str, name: str, k: int) -> str:
+        if name in LINK_FIELDS:
+            return f"number(rows_{at} + {self.row_start[name] + k})"
+        return super()._place(at, name, k)
+
+    def get(self, at: str, name: str) -> list[Any]:
+        if name in LINK_FIELDS:
+            return [self.program.read(self._place(at, name, k)) for k in range(LINK_FIELDS[name])]
+        return super().get(at, name)
+
+
+COUNTS = ("closures", "rows", "blocks", "responses", "matrix")
+
+
+def packed_tables(tables: RowTables) -> list[int]:
+    """Sizes, where the tables begin, and the tables."""
+    sizes = tables.sizes() | {"closures": len(tables.closures), "blocks": len(tables.tables["block_i"])}
+    head = [sizes[name] for name in COUNTS]
+    at = len(COUNTS) + len(TABLES)
+    for name in TABLES:
+        head.append(at)
+        at += len(tables.tables[name])
+    return head + [x for name in TABLES for x in tables.tables[name]]
+
+
+def row_memory(tables: RowTables) -> int:
+    """Numbers of working memory that rows need, beside those of the links."""
+    sizes = tables.sizes()
+    links = sum(LINK_FIELDS.values()) * (len(tables.forest) + 1)
+    closures = sum(WORK.values()) * len(tables.closures)
+    return links + closures + len(PER_ROW) * sizes["rows"] + len(RESPONSES) * sizes["responses"] + 2 * sizes["matrix"]
