@@ -23,14 +23,20 @@ class Program:
 
     Reads and writes name a *place*: a C++ lvalue such as `z_3` or `work[17*i + 2]`. `known` remembers what was last written to a
     place in the present region, so that it is not read again.
+
+    Args:
+        remembers: known places are not read again after a branch, either: right for places in memory. Variables are read again,
+            so that nothing has to be kept for them while the branch runs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, remembers: bool = False) -> None:
+        self.remembers = remembers
         self.lines: list[str] = []
         self._region: list[tuple[str, str, Any]] = []  # (what, place or text, value)
         self._names: list[dict[int, str]] = [{}]  # of expressions that are printed, by scope
         self._kept: list[Expression] = []  # so that their ids stay theirs
         self._known: dict[str, Scalar] = {}
+        self._written: list[set[str]] = [set()]  # places, by scope
         self._count = 0
 
     # -- statements
@@ -48,10 +54,7 @@ class Program:
         """Give a place a value."""
         self._region.append(("write", place, x))
         self._known[place] = x
-
-    def forget(self, prefix: str) -> None:
-        """What was written to places that begin so may have changed: places with different indices may be the same."""
-        self._known = {k: v for k, v in self._known.items() if not k.startswith(prefix)}
+        self._written[-1].add(place)
 
     def say(self, text: str) -> None:
         """A statement as it stands."""
@@ -59,15 +62,23 @@ class Program:
 
     @contextmanager
     def block(self, head: str, *needs: Condition) -> Iterator[None]:
-        """A nested scope, such as a loop; `head` ends in "{" and has {0}, {1} … where the texts of `needs` belong."""
+        """A nested scope, such as a loop; `head` ends in "{" and has {0}, {1} … where the texts of `needs` belong.
+
+        With `remembers`, a branch knows what was known before it, and what it does not write is known after it; else, and in a
+        loop, all is forgotten.
+        """
         self._flush(list(needs))
         self.lines.append(head.format(*(self._text(n) for n in needs)) if needs else head)
         self._names.append({})
-        self._known = {}
+        self._written.append(set())
+        branch = self.remembers and head.startswith(("if", "else"))
+        outer, self._known = (self._known, dict(self._known)) if branch else ({}, {})
         yield
         self._flush([])
         self._names.pop()
-        self._known = {}
+        written = self._written.pop()
+        self._written[-1] |= written
+        self._known = {place: x for place, x in outer.items() if place not in written}
         self.lines.append("}")
 
     def leave(self, condition: Condition) -> None:

@@ -324,7 +324,7 @@ class Loop(Form):
         self, real: str, source: Source, own_axes: bool = False, factor_always: bool = False,
         kinds: tuple[int, ...] | None = None, pushed: bool = False, second_gear: Any = None, rows: bool = False,
     ) -> None:  # fmt: skip
-        self.program, self.source, self.real = Program(), source, real
+        self.program, self.source, self.real = Program(remembers=not rows), source, real
         form = RowLoopTree if rows else LoopTree
         self.tree: LoopTree = form(self.program, own_axes, factor_always, kinds, pushed, second_gear)
 
@@ -361,7 +361,7 @@ class Loop(Form):
                 out.append(f"{c} = wp::cos({q}); {s} = wp::sin({q});")
             out.append("}")
         if load:
-            sums = (*GATHERED, "given", "slope", "lock", "jump", "mode", "goal")
+            sums = (*GATHERED, "given", "slope", "lock", "jump", "mode", "goal", "taken")
             out += [f"number(own + {START[n] + k}) = real(0.0);" for n in sums for k in range(SIZES[n])]
             out += [f"number(own + {START['frame'] + k}) = parameter({PER_LINK}*i + {k});" for k in range(PER_LINK)]
             out.append(
@@ -374,7 +374,9 @@ class Loop(Form):
         return "\n".join([*out, "}}"])
 
     def load(self) -> str:
-        return self._copy(True)
+        opens, taken = f"number({ROW}*(i + 1) + {START['opens']})", f"number({ROW}*(bases[i] + 1) + {START['taken']})"
+        first = f"{opens} = {taken} > real(0.5) ? real(0.0) : real(1.0); {taken} = real(1.0);"
+        return self._copy(True) + f"\nfor (int i = links - 1; i >= 0; --i) if (kinds[i] >= 0) {{ {first} }}"
 
     def store(self) -> str:
         return self._copy(False)

@@ -55,12 +55,13 @@ THIRD, FIFTH, SEVENTH, NINTH = 1 / 3, 1 / 5, 1 / 7, 1 / 9
 
 def hand_on(link: Any, lever: Vector, f: Vector, n: Vector, inertia: Any) -> None:
     """Give the base the momenta and the inertia that it feels, about its own joint frame's origin; `lever` leads from there."""
-    link.hand_on(f=f, n=n + cross(lever, f))
+    fields = {"f": f, "n": n + cross(lever, f)}
     if inertia is not None:
         A, H, I = inertia
         S = skew(lever)
         H2 = H + S @ A.full
-        link.hand_on(A=A, H=H2, I=I + Symmetric.upper(S @ H.T) - Symmetric.upper(H2 @ S))
+        fields |= {"A": A, "H": H2, "I": I + Symmetric.upper(S @ H.T) - Symmetric.upper(H2 @ S)}
+    link.hand_on(**fields)
 
 
 def turned(turn: Any, inertia: Any) -> tuple[Symmetric, Matrix, Symmetric]:

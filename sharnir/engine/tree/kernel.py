@@ -86,6 +86,8 @@ class TreeRunner:
         real_name = CPP[precision]
         known = kinds_of(forest)
         body = unrolled_code(forest, real_name, factor_always=on_gpu) if specialize else loop_code(real_name, kinds=known)
+        if not per_world:  # constant places need no registers for their addresses
+            body = body.replace("*parameter_stride + w*parameter_world", "")
         real = REALS[precision]
         self._kernel = tree_kernel(body, precision)
         self.state = wp.zeros(state_size(forest) * worlds, dtype=real, device=device)

@@ -84,7 +84,7 @@ HISTORY = {name + n: size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for
 WORK = {
     "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "dz": 1, "e3": 3,
     "dl": 3, "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
-    "g_old": 3, "k": 1, "KA": 9, "KB": 9, "KC": 9, "KD": 9, "Kinv": 9,
+    "g_old": 3, "opens": 1, "taken": 1, "k": 1, "KA": 9, "KB": 9, "KC": 9, "KD": 9, "Kinv": 9,
 }  # fmt: skip
 LAW_NAMES = (
     "u0", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide", "mode", "goal", "ratio", "given", "slope", "lock", "jump",
@@ -131,10 +131,15 @@ def offsets(sizes: dict[str, int]) -> dict[str, int]:
     return dict(zip(sizes, [0, *ends[:-1]], strict=True))
 
 
+OFTEN = (
+    *INERTIAL, "com_w", "inertia_w", "anchor_w", "axis_w", "z", "u", "g", "M", "g_old", "U_l", "U_a", "D", "e", "dz", "opens",
+    "f", "n", "A", "H", "I", "V", "W", "u0", "ratio", "mode", "goal", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide",
+    "given", "slope", "lock", "jump", "z_free", "q",
+)  # what iterations use, so that it lies together  # fmt: skip
 OUTSIDE = {*LAWS, *LAWS_3, *JOINT_LAWS}  # what is read where it stands
 APART = {n: s for n, s in SIZES.items() if n in LAW_3 or n in REPORT_3 or n in ("stuck_3", "limit_3")}
 """Of a link in the working memory of a loop, behind that of all links: few links need these."""
-MEMORY = {name: size for name, size in SIZES.items() if name not in OUTSIDE and name not in APART}  # the rest, of a link
+MEMORY = {name: SIZES[name] for name in (*OFTEN, *SIZES) if name not in OUTSIDE and name not in APART}  # the rest, of a link
 START, ROW = offsets(MEMORY) | offsets(APART), sum(MEMORY.values())
 ROW_APART = sum(APART.values())
 
@@ -268,8 +273,7 @@ class LinkView:
         return [self.tree.gathered(self.at, name) for name in names]
 
     def hand_on(self, **fields: Any) -> None:
-        for name, x in fields.items():
-            self.tree.hand_on(self.at, name, x)
+        self.tree.hand_on(self.at, fields)
 
     def add(self, **fields: Any) -> None:
         """Add to sums that `take` takes."""
@@ -363,9 +367,10 @@ class OneForest:
             total = total + pack(name, self.get(k, name))
         return total
 
-    def hand_on(self, i: int, name: str, x: Any) -> None:
+    def hand_on(self, i: int, fields: dict[str, Any]) -> None:
         if self.forest.links[i].base != GROUND:
-            self.put(i, name, numbers(x))
+            for name, x in fields.items():
+                self.put(i, name, numbers(x))
 
     def get(self, i: int, name: str) -> list[Any]:
         raise NotImplementedError
@@ -621,7 +626,7 @@ class Emitted:
         """Code for laws that may do something else than expected."""
         if self.any_acts:
             with self.program.block("if (suspect) {"):
-                self.program.say("suspect = false;")
+                self.program.write("suspect", False)
                 yield
 
     def first_iteration(self) -> Iterator[None]:
@@ -657,7 +662,7 @@ class Emitted:
         p.say("++wrong; ++changed;")
 
     def clear_stopped(self) -> None:
-        self.program.say("stopped = 0;")
+        self.program.write("stopped", value("0", "int"))
 
     def note_stopped(self, condition: Any, at: Any) -> None:
         """An axis of a link stopped: `stopped` is 1 + its number."""
@@ -711,13 +716,13 @@ JUDGED_ANEW = ("mode", "goal", "servo_a", "servo_b", "limit")  # what judging ma
 class JudgedAxes(Emitted):
     """Axes of an unrolled tree, in a loop over them."""
 
-    own_axes, any_acts, derived, rests = True, True, (), False
+    own_axes, any_acts, derived, rests, rows = True, True, (), False, False
 
     def __init__(self, program: Program) -> None:
         self.program = program
 
     def unit(self, at: str) -> Any:
-        return self.per_metre if self._kind == SLIDER else 1.0
+        return self.program.read(f"judged_units[{at}]")
 
     def joints_of(self, at: str) -> Iterator[Any]:
         yield JOINTS[HINGE]
@@ -781,6 +786,8 @@ class UnrolledTree(Emitted, OneForest):
 
         p = self.program
         p.say(f"const int judged_axes[{n}] = {{{', '.join(str(self.axes[i]) for i in axes)}}};")
+        units = ("per_metre" if self.kind_of(i) == SLIDER else "real(1.0)" for i in axes)
+        p.say(f"const real judged_units[{n}] = {{{', '.join(units)}}};")
         p.say(f"const int judged_links[{n}] = {{{', '.join(map(str, axes))}}};")
         p.say(" ".join(f"real judged_{name}[{n}];" for name in (*JUDGED, *JUDGED_ANEW)))
         for place, own in rows((*JUDGED, *JUDGED_ANEW)):
@@ -815,7 +822,7 @@ class LoopTree(Emitted):
         self.start, self.row = START, ROW
         self._kind: int | None = None
         self.rests = False
-        self.derived: tuple[str, ...] = ()
+        self.derived: tuple[str, ...] = ("g_before",) if own_axes else ("u_before", "g_before")
 
     def links(self, inward: bool = False) -> Iterator[LinkView]:
         head = "for (int i = links - 1; i >= 0; --i) {" if inward else "for (int i = 0; i < links; ++i) {"
@@ -874,14 +881,20 @@ class LoopTree(Emitted):
         return f"number({'apart' if name in APART else at} + {self.start[name] + k})"
 
     def gathered(self, at: str, name: str) -> Any:
-        """Sums, which are zero again for the next sweep."""
-        out = self.get(at, name)
-        for k in range(SIZES[name]):
-            self.program.write(self.place(at, name, k), 0.0)
-        return pack(name, out)
+        """Sums; those of a link on which nothing hangs are zero from the start."""
+        return pack(name, self.get(at, name))
 
-    def hand_on(self, at: str, name: str, x: Any) -> None:
-        self.put("base", name, [a + b for a, b in zip(self.get("base", name), numbers(x), strict=True)])
+    def hand_on(self, at: str, fields: dict[str, Any]) -> None:
+        """The first link in a sweep that hands something to its base gives it, those after it add to it."""
+        values = [(self.place("base", name, k), x) for name, field in fields.items() for k, x in enumerate(numbers(field))]
+        p = self.program
+        needs = [x for _, x in values if isinstance(x, Expression)]
+        with p.block(f"if (number(own + {START['opens']}) > real(0.5)) {{{{", *needs, *needs):  # twice: both branches use them
+            for place, x in values:
+                p.write(place, x)
+        with p.block("else {"):
+            for place, x in values:
+                p.write(place, p.read(place) + x)
 
     def get(self, at: str, name: str) -> list[Any]:
         if name in LAWS:
