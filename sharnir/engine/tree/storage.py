@@ -716,7 +716,7 @@ JUDGED_ANEW = ("mode", "goal", "servo_a", "servo_b", "limit")  # what judging ma
 class JudgedAxes(Emitted):
     """Axes of an unrolled tree, in a loop over them."""
 
-    own_axes, any_acts, derived, rests, rows = True, True, (), False, False
+    own_axes, any_acts, derived, rests, rows = True, True, (), False, None
 
     def __init__(self, program: Program) -> None:
         self.program = program
