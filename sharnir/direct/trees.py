@@ -93,7 +93,8 @@ class Trees:
         def ints(values: list[int]) -> Any:
             return wp.array(np.array(values, np.int32), dtype=wp.int32, device=device)
 
-        carries, number = [], []
+        carries: list[int] = []
+        number: list[int] = []
         body = -1
         for p in reversed(places):
             body = p.body if p.body >= 0 else body

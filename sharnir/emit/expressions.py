@@ -137,7 +137,7 @@ def sub(a: Scalar, b: object) -> Scalar:
         if not isinstance(a, Expression) and a == 0.0:
             return -b
         return 0.0 if a is b else node("-", a, b)
-    return a + -float(b)  # type: ignore[arg-type]
+    return a + -float(b)  # type: ignore[arg-type, operator]
 
 
 # ---- functions ---------------------------------------------------------------------------------------------------------------

@@ -310,6 +310,7 @@ class Unrolled(Form):
         return "\n".join(f"{place} = {own};" for own, place in self._copies())
 
     def declare(self, body: str) -> list[str]:
+        assert isinstance(self.tree, UnrolledTree)
         text = body + self.load() + self.rescale()
         names = [
             f"{name}_{i}_{k}" for name, size in self.tree.stored.items() for i in range(len(self.forest)) for k in range(size)

@@ -31,17 +31,20 @@ class Derivative(NamedTuple):
 
 def end_of(M: Matrix, x: Vector) -> Vector:
     """A vector that turns with a link at the end of the step, from that at the start."""
-    return (M @ x) * 2.0 - x
+    end: Vector = (M @ x) * 2.0 - x
+    return end
 
 
 def half_turn(g: Vector, dg: Vector) -> Vector:
     """δθ of a change of g."""
-    return (dg + cross(g, dg)) * (1.0 / (1.0 + dot(g, g)))
+    turn: Vector = (dg + cross(g, dg)) * (1.0 / (1.0 + dot(g, g)))
+    return turn
 
 
 def mean_change(g: Vector, turn: Vector) -> Vector:
     """δg of a change δθ."""
-    return turn - cross(g, turn) + g * dot(g, turn)
+    change: Vector = turn - cross(g, turn) + g * dot(g, turn)
+    return change
 
 
 def times(m: Matrix, s: Any) -> Matrix:

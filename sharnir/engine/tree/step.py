@@ -214,7 +214,8 @@ def half_turned(link: Any, x: Vector) -> Vector:
     g = link.g
     k = link.k if link.tree.keeps_k else 1.0 / (1.0 + dot(g, g))
     y = cross(g, x)
-    return (y + cross(g, y)) * k
+    changed: Vector = (y + cross(g, y)) * k
+    return changed
 
 
 def articulated_inertia(link: Any, com: Vector) -> tuple[Symmetric, Matrix, Symmetric]:

@@ -412,6 +412,11 @@ class EmittedRounds:
 class NumberTree(OneForest):
     """Floats, the reference: `step(tree)` computes."""
 
+    fewest: int
+    patience: int
+    wrong: int
+    one: bool
+
     def __init__(
         self, forest: Forest, h: float, gravity: tuple[float, float, float] = (0.0, 0.0, -9.81), own_axes: bool = True,
         factor_always: bool = False, tolerance: float = 1e-16, limit: int = 50, law_tolerance: float = 1e-12,
@@ -448,8 +453,7 @@ class NumberTree(OneForest):
             if self.first:
                 self.fewest, self.patience, self.changed = 1 << 30, PATIENCE, 0
             factor = k == 0 or self.changed > 0 or self.factor_always
-            one, self.wrong, self.changed = self.patience == 0, 0, 0
-            self.one = one
+            self.one, self.wrong, self.changed = self.patience == 0, 0, 0
             yield factor
             k += 1
             self.patience = max(self.patience - 1, 0)
