@@ -33,7 +33,7 @@ PER_LINK = sum(INERTIAL.values())
 FINEST = 256  # parts into which a step may be divided
 LOOSE = 1e3  # times the tolerance: what iterations that come no nearer may miss, for rounding
 VARIABLES = """int count = 0, failed = 0; real change = real(0.0), before = real(0.0), lost = real(0.0);
-int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0; bool one = false, unknown = false, suspect = false;
+int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0; bool one = false, unknown = false, learned = false, suspect = false;
 int gear = 0; bool restarted = false;"""
 SCALED = ("V", "W", *HISTORY)  # fields that are proportional to the step
 
@@ -183,7 +183,7 @@ class Form:
     def runner(self) -> str:
         """The body for a runner."""
         with self.program.block("for (int step = 0; step < steps; ++step) {"):
-            self.program.say("unknown = false;")
+            self.program.say("unknown = false; learned = false;")
             step(self.tree)
         return self.whole("", "return count;")
 
@@ -208,7 +208,7 @@ class Form:
             p.say("x.slow.data[w] = slow; if (slow) steps = made;")
             p.say("if (made >= steps) break; count = 0; parts = 0; taken = real(0.0); hit = 0;")
             p.say("}")
-            p.say("unknown = false;")
+            p.say("unknown = false; learned = false;")
             solve(tree)
             p.say(f"if (failed && !(change <= real({LOOSE})*tolerance) && !(coarse && count >= most)) {{")
             p.say(f"failed = 0; if (size == {FINEST}) {{ {self.store()} }}")

@@ -23,13 +23,15 @@ from sharnir.emit.algebra import (
     skew,
     square,
 )
-from sharnir.emit.expressions import absolute, clamp, maximum, select, sign
+from sharnir.emit.expressions import Expression, absolute, clamp, maximum, minimum, select, sign
 from sharnir.laws.axis import (
     AT_LIMIT,
     HELD,
     HOLDING,
     HOLDS,
+    INFINITE,
     LEAVING,
+    NEAR_LIMIT,
     STAYING,
     Law,
     Solution,
@@ -49,6 +51,7 @@ from sharnir.laws.axis import (
     solve_axis,
 )  # fmt: skip
 
+MOST_REPAIR = 0.02  # rad, or of the scene's length: what a step takes back of a passed limit
 RESTS = 1e-9  # of an axis' speeds: differences that are no motion
 THIRD, FIFTH, SEVENTH, NINTH = 1 / 3, 1 / 5, 1 / 7, 1 / 9
 
@@ -352,9 +355,23 @@ class OneAxis:
         """Extrapolate the mean speeds of the last four steps."""
         for _ in link.acting():
             self.keep_law(link)
+            self.return_to_limit(link)
         z, z1, z2, z3 = link.z, link.z1, link.z2, link.z3
         link.z = (z + z2) * 4.0 - z1 * 6.0 - z3
         link.z3, link.z2, link.z1 = z2, z1, z
+
+    def return_to_limit(self, link: Any) -> None:
+        """A limit that was passed by more than speeds return to is returned to by displacements, a little in each step."""
+        lower, upper = link.limit_lower, link.limit_upper
+        if not any(isinstance(x, Expression) or absolute(x) < INFINITE for x in (lower, upper)):
+            return
+        low, high = lower - link.q, link.q - upper
+        passed = maximum(low, high)
+        deep = passed * link.unit > NEAR_LIMIT
+        link.tree.note_stopped(deep, link.at)
+        for _ in link.when(deep):
+            by = minimum(passed, MOST_REPAIR / link.unit)
+            self.displace(link, select(low > high, by, -by))
 
     def keep_law(self, link: Any) -> None:
         """What friction and limit did in the step; whether something stopped."""
@@ -444,8 +461,18 @@ class Hinge(OneAxis):
 
     def advance(self, link: Any) -> None:
         k, t = self.half_tangent(link)
+        link.q = link.q + link.z * 2.0 * (k * arctangent_ratio(t * t))
+        self.turn_by(link, t)
+
+    def displace(self, link: Any, by: Any) -> None:
+        """Move the coordinate alone, by about so much (which is small)."""
+        t = 0.5 * by
+        link.q = link.q + by * arctangent_ratio(t * t)
+        self.turn_by(link, t)
+
+    def turn_by(self, link: Any, t: Any) -> None:
+        """Cosine and sine after a turn by 2 atan(t)."""
         tt = t * t
-        link.q = link.q + link.z * 2.0 * (k * arctangent_ratio(tt))
         w = 1.0 / (1.0 + tt)
         dc, ds = (1.0 - tt) * w, t * 2.0 * w
         c, s = link.c, link.s
@@ -498,6 +525,9 @@ class Slider(OneAxis):
 
     def advance(self, link: Any) -> None:
         link.q = link.q + link.z * 2.0
+
+    def displace(self, link: Any, by: Any) -> None:
+        link.q = link.q + by
 
 
 class NoLaws:

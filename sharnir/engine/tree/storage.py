@@ -640,9 +640,9 @@ class Emitted:
     def when_unknown(self) -> Iterator[bool]:
         """Code for responses that were not known; after it the iteration begins again."""
         if self.any_acts:
-            with self.program.block("if (unknown) {"):
+            with self.program.block("if (unknown && !learned) {"):
                 yield False
-                self.program.say("unknown = false; --pass; continue;")
+                self.program.say("unknown = false; learned = true; --pass; continue;")
 
     def when(self, condition: Any) -> Iterator[None]:
         if isinstance(condition, bool):
