@@ -207,7 +207,7 @@ class SolverDirect(TreeSolver):
         self._check_ropes(state)
         m = self.model
         self.furnish(state)
-        self._lean = self._trees is not None and self._trees.act_on(control)
+        self._lean = self._trees is not None and self._trees.act_on(control) and self._trees.settle(control)
         if self._trees is not None and self._lean:
             return self._trees.bind(state, control)
         state.tree.zero_()

@@ -11,15 +11,17 @@ from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.forest import BALL, PRESCRIBED, SLIDES, TURNS
 from sharnir.engine.tree.runtime import ROOM, TreeSettings, TreeStep, generic_kernel
 from sharnir.engine.tree.storage import ROW, ROW_APART
-from sharnir.model import Control, Model, State, fill, scene_scale
+from sharnir.model import DYNAMIC, Control, Model, State, fill, scene_scale
 from sharnir.rope.solver import HEARD, MOST_PASSES, NEVER
 from sharnir.sleep import SLOWEST, joining, reaches, rest_of
 from sharnir.solver import write
 from sharnir.spatial import matrix_to_quat
-from sharnir.tables import table
+from sharnir.tables import of_first, table
 from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
 
 TOLERANCE = {"double": 1e-15, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
+ROUNDING = {"double": 1e-14, "single": 5e-6}  # rad or scene lengths: changes that do not fall any more and are less are no errors
+HEAVY = 300.0  # times the mass of the lightest body: reactions of light links between alternate from step to step
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
 PASSES = 30  # of an iteration: then the step is divided
 
@@ -61,6 +63,23 @@ class Trees:
             if friction[shared].any():
                 return False
         return True
+
+    def settle(self, control: Control) -> bool:
+        """Whether the iterations of trees are known to end: not yet with friction or limits in balls, drives taken at the end of
+        a step, a tolerance that is an impulse, and bodies that weigh several hundred times others.
+        """
+        m = self.model
+        mass = of_first(m.bodies.mass)[m.bodies.motion.numpy() == DYNAMIC]
+        if len(mass) and mass.max() > HEAVY * mass[mass > 0].min(initial=np.inf):
+            return False
+        if int(self.solver.settings.absolute.numpy()[0]):
+            return False
+        if not m.speeds:
+            return True
+        friction = control.friction_static.numpy() + control.friction_dynamic.numpy() + control.friction_load.numpy()
+        balls = [(k, kind) for k, kind in enumerate(m.joint_kinds) if len(kind.turns) == 3]
+        held = any(kind.ball is not None or friction[m.v_start[k] : m.v_start[k] + kind.v_size].any() for k, kind in balls)
+        return not held and not m.axes.implicit.numpy().any()
 
     @property
     def rows(self) -> int:
@@ -127,6 +146,7 @@ class Trees:
         t.own_axes = 0
         mass, length, speed = scene_scale(m, solver.dt)
         t.tolerance = TOLERANCE[PRECISION] * max(0.5 * solver.dt * speed / length, FINEST)
+        t.rounding = max(400 * t.tolerance, ROUNDING[PRECISION])
         t.law_tolerance = 1e-12 * mass * length * speed
         reach = reaches(m)
         t.reach = wp.array(

@@ -154,6 +154,7 @@ def _function(name: str, compute: Callable[..., float]) -> Callable[..., Scalar]
 
 
 sqrt = _function("sqrt", math.sqrt)
+atan = _function("atan", math.atan)
 sin = _function("sin", math.sin)
 cos = _function("cos", math.cos)
 atan = _function("atan", math.atan)

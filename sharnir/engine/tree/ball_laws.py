@@ -88,7 +88,8 @@ class BallWithLaws(SeveralAxes, Ball):
 
     def effort(self, link: Any) -> Vector:
         p = link.effort_3
-        both: Vector = choose(self.friction_alone(link), self.joint_frame(link) @ p, p) * link.h
+        own, based = half_rotation(link.turn.outward(link.g)), half_rotation(link.base.g)
+        both: Vector = choose(self.friction_alone(link), self.joint_frame(link, own, based) @ p, p) * link.h
         return both
 
     def axis_law(self, link: Any, k: int) -> Law:

@@ -26,15 +26,16 @@ from sharnir.engine.tree.storage import (
     SIZES,
     START,
     LoopTree,
-    UnrolledTree,
 )  # fmt: skip
+from sharnir.engine.tree.unrolled import UnrolledTree
 
 PER_LINK = sum(INERTIAL.values())
 FINEST = 256  # parts into which a step may be divided
-LOOSE = 1e3  # times the tolerance: what iterations that come no nearer may miss, for rounding
+LOOSE = 10  # times what changes by rounding: what iterations that come no nearer may miss
 VARIABLES = """int count = 0, failed = 0; real change = real(0.0), before = real(0.0), lost = real(0.0);
-int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0; bool one = false, unknown = false, learned = false, suspect = false;
-int gear = 0; bool restarted = false;"""
+int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0;
+bool one = false, unknown = false, learned = false, suspect = false;
+int gear = 0; bool restarted = false; real onward = real(1.0);"""
 SCALED = ("V", "W", *HISTORY)  # fields that are proportional to the step
 
 
@@ -57,7 +58,7 @@ const int* const bases = base_of.data; const int* const kinds = kind_of.data; co
 #define stored(k) state.data[(k)*worlds + w]
 #define parameter(k) parameters.data[(k)*parameter_stride + w*parameter_world]
 #define axis_of(i) (3*(i))
-const int most = 1 << 30; const real per_metre = real(1.0);
+const int most = 1 << 30; const real per_metre = real(1.0), rounding = real(400.0)*tolerance;
 real* const numbers = memory.data; const int memory_size = {row}*(links + 1);""".replace("{row}", str(ROW + ROW_APART))
 
 
@@ -87,7 +88,7 @@ SIMULATION = Source(
     f"""auto& x = t.data[0];
 const int worlds = x.worlds, links = x.links;
 const real dt = x.settings.dt.data[0], tolerance = x.tolerance, law_tolerance = x.law_tolerance;
-const real per_metre = x.settings.per_metre.data[0];
+const real per_metre = x.settings.per_metre.data[0], rounding = x.rounding;
 const int limit = x.settings.iterations.data[1], most = x.settings.iterations.data[2];
 const bool coarse = x.settings.iterations.data[3] == 1, watching = x.settings.sleep.data[0] < real(1.0e30);
 const real gx = x.settings.gravity.data[w][0], gy = x.settings.gravity.data[w][1], gz = x.settings.gravity.data[w][2];
@@ -210,12 +211,14 @@ class Form:
             p.say("}")
             p.say("unknown = false; learned = false;")
             solve(tree)
-            p.say(f"if (failed && !(change <= real({LOOSE})*tolerance) && !(coarse && count >= most)) {{")
-            p.say(f"failed = 0; if (size == {FINEST}) {{ {self.store()} }}")
+            p.say(f"if (failed && !(change <= real({LOOSE})*rounding) && !(coarse && count >= most)) {{")
+            p.say("failed = 0; if (onward > real(0.0)) { onward = real(0.0); restarted = true; continue; }")
+            p.say("onward = real(1.0);")
+            p.say(f"if (size == {FINEST}) {{ {self.store()} }}")
             p.say("if (size == 1 || count >= most) { broken = true; break; }")
             p.say("size /= 2; const real factor = real(0.5); h *= real(0.5); restarted = true;")
             p.say(SET_STEP + self.ground() + self.rescale() + "continue; }")
-            p.say("failed = 0;")
+            p.say("failed = 0; onward = real(1.0);")
             with p.block("if (reporting) {"):
                 p.say("x.part.data[w] = h;")
                 report(tree)
@@ -223,10 +226,13 @@ class Form:
             p.say("left -= size; ++parts;")
         before = f"""int made = 0, left = {FINEST}, size = {FINEST}, parts = 0, hit = 0; real taken = real(0.0);
 bool renew = fresh > 0, broken = false;
-h = dt; stopped = fresh; gear = fresh ? 0 : (int)stored(1); {SET_STEP}"""
+h = dt; stopped = fresh; gear = fresh ? 0 : (int)stored(1);
+restarted = !fresh && stored(1) - real(gear) > real(0.25); {SET_STEP}"""
         after = "x.passes.data[w] = count; x.parts.data[w] = parts; x.change.data[w] = change; x.taken.data[w] = taken;"
         after += " x.hit.data[w] = hit; return broken ? -1 - made : made;"
-        return self.whole(before, after, "if (!broken) { stored(1) = real(gear);" + self.store() + "}")
+        return self.whole(
+            before, after, "if (!broken) { stored(1) = real(gear) + (restarted ? real(0.5) : real(0.0));" + self.store() + "}"
+        )
 
     def whole(self, before: str, after: str, store: str | None = None) -> str:
         """The body, with the program that was recorded."""

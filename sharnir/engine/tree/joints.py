@@ -23,7 +23,7 @@ from sharnir.emit.algebra import (
     skew,
     square,
 )
-from sharnir.emit.expressions import Expression, absolute, clamp, maximum, minimum, select, sign
+from sharnir.emit.expressions import Expression, absolute, atan, clamp, maximum, minimum, select, sign, sqrt
 from sharnir.laws.axis import (
     AT_LIMIT,
     HELD,
@@ -105,7 +105,7 @@ class OneAxis:
 
     def restart(self, link: Any) -> None:
         """A guess from the last two steps."""
-        link.z = link.z1 * 2.0 - link.z2
+        link.z = link.z1 + (link.z1 - link.z2) * link.tree.onward
 
     def report(self, link: Any, f: Vector, n: Vector) -> None:
         """What the joint carries, and the impulses along its axis: all but a commanded effort, and those of the laws."""
@@ -482,8 +482,12 @@ class Hinge(OneAxis):
 
 
 def arctangent_ratio(tt: Any) -> Any:
-    """atan(t)/t of t² = tt, for |t| < 0.1 to rounding."""
-    return 1.0 - tt * (THIRD - tt * (FIFTH - tt * (SEVENTH - tt * NINTH)))
+    """atan(t)/t of t² = tt: for |t| < 0.1 a series, which is exact to rounding there."""
+    series = 1.0 - tt * (THIRD - tt * (FIFTH - tt * (SEVENTH - tt * NINTH)))
+    if not isinstance(tt, Expression) and tt < 0.01:
+        return series
+    t = sqrt(tt)
+    return select(tt < 0.01, series, atan(t) / t)
 
 
 class Slider(OneAxis):
@@ -565,7 +569,7 @@ class Ball(NoLaws):
         link.zv = link.zv1 = link.zv2 = link.zv3 = z
 
     def restart(self, link: Any) -> None:
-        link.zv = link.zv1 * 2.0 - link.zv2
+        link.zv = link.zv1 + (link.zv1 - link.zv2) * link.tree.onward
 
     def report(self, link: Any, f: Vector, n: Vector) -> None:
         turn = link.turn
@@ -633,7 +637,8 @@ class Free(NoLaws):
         link.zl = link.zl1 = link.zl2 = link.zl3 = turn.outward(link.V - cross(link.W, link.local_com))
 
     def restart(self, link: Any) -> None:
-        link.zv, link.zl = link.zv1 * 2.0 - link.zv2, link.zl1 * 2.0 - link.zl2
+        onward = link.tree.onward
+        link.zv, link.zl = link.zv1 + (link.zv1 - link.zv2) * onward, link.zl1 + (link.zl1 - link.zl2) * onward
 
     def correct(self, link: Any, u: Vector, g: Vector) -> Any:
         link.zl, link.zv = link.zl + link.dl, link.zv + link.e3
@@ -706,7 +711,12 @@ class Prescribed(NoLaws):
     """A motion that is given: zl, zv are the mean twist of the step, zl1, zv1 the one that is stored."""
 
     turned, anchor = Free.turned, Free.anchor
-    carried, moved = Free.carried, Free.moved
+    carried = Free.carried
+
+    def moved(self, link: Any, u: Vector, g: Vector) -> tuple[Vector, Vector]:
+        if link.tree.rests:  # velocities of the start
+            return u + link.zl1, link.zv1
+        return u + link.zl, link.zv
 
     def correct(self, link: Any, u: Vector, g: Vector) -> Any:
         return 0.0

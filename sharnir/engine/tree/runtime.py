@@ -27,9 +27,10 @@ from sharnir.laws.drives import set_drives
 from sharnir.model import DYNAMIC, KINEMATIC, BodyTable, Control, State
 from sharnir.sleep import Rest, at_rest_together, fall_asleep, sleeps, wait, wake_by_caller
 from sharnir.spatial import exp_quat, some, unit
-from sharnir.types import PRECISION, quat, real, vec3
+from sharnir.types import EPSILON, PRECISION, quat, real, vec3
 
 BROKE = wp.constant(1)  # bits of what may change in a call
+SAME_POSE = wp.constant(real(32.0 * EPSILON))  # rad or scene lengths, that rounding may move a body
 RESTS = wp.constant(real(1e-9))  # of the largest speed: an axis that is slower is at rest
 
 
@@ -129,6 +130,7 @@ class TreeStep:
     memory_world: wp.int32
     own_axes: wp.int32  # 1: twists are stored in the links' own axes
     tolerance: real  # error of a scaled mean speed, rad or scene lengths, that a step's iterations may leave
+    rounding: real  # changes of it that do not fall any more and are below this are rounding
     law_tolerance: real  # N·s, N·m·s, by which a law may be missed
     reach: wp.array(dtype=real)  # [link] m, see `sleep.Rest`; −1 where nothing is to be looked at
     slowest: real  # m/s
@@ -333,6 +335,7 @@ def put_twist(t: wp.array(dtype=TreeStep), i: int, w: int, row: int, v: vec3, om
 def load(t: wp.array(dtype=TreeStep), w: int):
     """Coordinates and twists from the poses and velocities of the bodies."""
     t[0].state.tree[0, w] = t[0].settings.dt[0]
+    t[0].state.history[w] = 0
     fastest = real(0.0)
     for b in range(t[0].bodies.count):
         fastest = wp.max(fastest, wp.length(t[0].state.velocity[b, w]))
@@ -531,12 +534,19 @@ def store_body(
     R = turn * wp.quat_inverse(t[0].own_turn[i, w])
     if wp.dot(R, t[0].state.rotation[b, w]) < real(0.0):
         R = -R
-    t[0].state.position[b, w] = origin + wp.quat_rotate(turn, t[0].com[i, w])
-    t[0].state.rotation[b, w] = R
+    x = origin + wp.quat_rotate(turn, t[0].com[i, w])
     if kind == IS_PRESCRIBED:
+        t[0].state.position[b, w] = x
+        t[0].state.rotation[b, w] = R
         return
     v = triple(t, row + twist_row(kind), w) * (real(2.0) * per)
     omega = triple(t, row + twist_row(kind) + 3, w) * (real(2.0) * per)
+    off = wp.length(x - t[0].state.position[b, w]) * t[0].settings.per_metre[0] + wp.length(R - t[0].state.rotation[b, w])
+    if some(v) or some(omega) or off > SAME_POSE:  # what stands still does so to the bit
+        t[0].state.position[b, w] = x
+        t[0].state.rotation[b, w] = R
+    else:
+        R = t[0].state.rotation[b, w]
     if t[0].own_axes == 1:
         v = wp.quat_rotate(turn, v)
         omega = wp.quat_rotate(turn, omega)
@@ -667,6 +677,7 @@ def count(t: wp.array(dtype=TreeStep), w: int, made: int):
     t[0].residual[w] = t[0].change[w]
     t[0].done[w] = t[0].passes[w]
     t[0].state.open[w] = real(0.0)
+    t[0].state.history[w] = wp.min(t[0].state.history[w] + made, 4)
     for _k in range(made):
         t[0].state.time[w] = t[0].state.time[w] + wp.float64(t[0].settings.dt[0])
         count_step(t[0].tally, w, t[0].residual[w], t[0].settings.tolerance[0], t[0].parts[w])
@@ -675,6 +686,24 @@ def count(t: wp.array(dtype=TreeStep), w: int, made: int):
 
 
 # ---- kernels -----------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def hardest_body(t: wp.array(dtype=TreeStep), w: int) -> int:
+    """The body that is moved most by what is commanded, or the fastest one."""
+    h = t[0].settings.dt[0]
+    most = real(-1.0)
+    found = int(0)
+    for i in range(t[0].links):
+        b = t[0].carries[i]
+        push = wp.length(t[0].control.force[b, w]) + wp.length(t[0].control.torque[b, w]) * t[0].settings.per_metre[0]
+        if t[0].axis[i] >= 0:
+            push = push + wp.abs(t[0].control.joint_force[t[0].axis[i], w])
+        speed = wp.length(t[0].state.velocity[b, w]) + push * h * t[0].bodies.inv_mass[b, w]
+        if not speed <= most:
+            most = speed
+            found = b
+    return found
 
 
 @wp.func
@@ -754,7 +783,7 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
                         set_kinds(t, w)
                         fresh = 1
             if broken:
-                t[0].state.failed[w] = -1 - t[0].body[t[0].links - 1]
+                t[0].state.failed[w] = -1 - hardest_body(t, w)
                 t[0].state.tree[0, w] = real(0.0)
                 break
         keep(t, w)
