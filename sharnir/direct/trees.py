@@ -19,8 +19,8 @@ from sharnir.spatial import matrix_to_quat
 from sharnir.tables import of_first, table
 from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
 
-TOLERANCE = {"double": 1e-15, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
-ROUNDING = {"double": 1e-14, "single": 5e-6}  # rad or scene lengths: changes that do not fall any more and are less are no errors
+TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
+ROUNDING = {"double": 1e-16, "single": 1e-7}  # rad or scene lengths, times the links: what changes by rounding
 HEAVY = 300.0  # times the mass of the lightest body: reactions of light links between alternate from step to step
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
 PASSES = 30  # of an iteration: then the step is divided
@@ -65,14 +65,14 @@ class Trees:
         return True
 
     def settle(self, control: Control) -> bool:
-        """Whether the iterations of trees are known to end: not yet with friction or limits in balls, drives taken at the end of
-        a step, a tolerance that is an impulse, and bodies that weigh several hundred times others.
+        """Whether the iterations of trees are known to end: not yet with friction or limits in balls, friction that several axes
+        share, drives taken at the end of a step, a tolerance that is an impulse, and bodies that weigh hundreds of times others.
         """
         m = self.model
         mass = of_first(m.bodies.mass)[m.bodies.motion.numpy() == DYNAMIC]
         if len(mass) and mass.max() > HEAVY * mass[mass > 0].min(initial=np.inf):
             return False
-        if int(self.solver.settings.absolute.numpy()[0]):
+        if int(self.solver.settings.absolute.numpy()[0]) or any(p.kind in (SLIDES, TURNS) for p in self.plan.places):
             return False
         if not m.speeds:
             return True
@@ -146,8 +146,8 @@ class Trees:
         t.own_axes = 0
         mass, length, speed = scene_scale(m, solver.dt)
         t.tolerance = TOLERANCE[PRECISION] * max(0.5 * solver.dt * speed / length, FINEST)
-        t.rounding = max(400 * t.tolerance, ROUNDING[PRECISION])
-        t.law_tolerance = 1e-12 * mass * length * speed
+        t.rounding = max(400 * t.tolerance, ROUNDING[PRECISION] * len(places))
+        t.law_tolerance = 1e-12 * mass * length * speed * min(1.0, 1e3 * solver.dt)
         reach = reaches(m)
         t.reach = wp.array(
             [reach[p.body] if p.body >= 0 and p.kind != PRESCRIBED else -1.0 for p in places], dtype=real, device=device

@@ -378,7 +378,8 @@ class OneAxis:
         mode, limit, u0 = link.mode, link.limit, link.u0
         self.learn_response(link)
         holds = ((mode > HELD - 0.5) & (mode < HELD + 0.5)) | ((mode > HOLDING - 0.5) & (mode < HOLDING + 0.5))
-        stuck = select(holds, 1.0, 0.0)
+        rests = (mode > STAYING - 0.5) & (mode < STAYING + 0.5) & (absolute(u0) <= 0.0) & (link.hold > 0.0)
+        stuck = select(holds | rests, 1.0, 0.0)
         leaves = leaving_speed(limit, u0, link.restitution)
         more = self.end_speed(link) - leaves
         thrown = more * limit > 0.0
