@@ -146,6 +146,7 @@ class Trees:
         t.own_axes = 0
         mass, length, speed = scene_scale(m, solver.dt)
         t.tolerance = TOLERANCE[PRECISION] * max(0.5 * solver.dt * speed / length, FINEST)
+        t.tolerance *= max(1.0, 0.1 * float(solver.settings.tolerance.numpy()[2]))
         t.rounding = max(400 * t.tolerance, ROUNDING[PRECISION] * len(places))
         t.law_tolerance = 1e-12 * mass * length * speed * min(1.0, 1e3 * solver.dt)
         reach = reaches(m)

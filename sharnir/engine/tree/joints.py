@@ -51,6 +51,7 @@ from sharnir.laws.axis import (
     solve_axis,
 )  # fmt: skip
 
+ROUNDED = 1e-15  # rad, or of the scene's length: a limit that is passed by less is reached
 MOST_REPAIR = 0.02  # rad, or of the scene's length: what a step takes back of a passed limit
 RESTS = 1e-9  # of an axis' speeds: differences that are no motion
 THIRD, FIFTH, SEVENTH, NINTH = 1 / 3, 1 / 5, 1 / 7, 1 / 9
@@ -367,6 +368,8 @@ class OneAxis:
             return
         low, high = lower - link.q, link.q - upper
         passed = maximum(low, high)
+        by_rounding = (passed > 0.0) & (passed * link.unit <= ROUNDED)
+        link.q = select(by_rounding, select(low > high, lower, upper), link.q)
         deep = passed * link.unit > NEAR_LIMIT
         link.tree.note_stopped(deep, link.at)
         for _ in link.when(deep):
