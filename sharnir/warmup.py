@@ -22,6 +22,8 @@ KERNELS: tuple[tuple[str, str, int | None], ...] = (
     ("ode.kernel", "integrate_all", None),
     ("direct.energy.step", "TOUCHING", None),
     ("direct.energy.step", "KERNELS", 2),
+    ("engine.tree.runtime", "generic_kernel", 0),
+    ("engine.tree.runtime", "generic_kernel", 1),
     ("sequential.begin", "predict", None),
     ("direct.energy.step", "KERNELS", 1),
     ("rope.kernels", "rope_begin", None),
@@ -75,7 +77,11 @@ def make(task: Any, device: str = "cpu") -> None:
     if isinstance(task, tuple):
         file, name, index = task
         found = getattr(import_module(f"sharnir.{file}"), name)
-        load_modules([(found if index is None else found[index]).module], device)
+        if name == "generic_kernel":
+            kernel = found(bool(index))  # without drives of the table, and with them
+        else:
+            kernel = found if index is None else found[index]
+        load_modules([kernel.module], device)
         return
     scene = sharnir.Scene()
     if task == "rope":

@@ -97,6 +97,7 @@ class OneAxis:
 
     speed: Callable[[Any], Any]  # at the start of the step, from the stored twists
     ratio: Callable[[Any], Any]  # Δq / 2z
+    displace: Callable[[Any, Any], None]  # moves the coordinate alone
     motion: Callable[[Any], tuple[Vector, Vector, Vector]]  # S_l, S_a, and the lever from the base's origin
 
     def guess(self, link: Any) -> None:
