@@ -696,10 +696,10 @@ def hardest_body(t: wp.array(dtype=TreeStep), w: int) -> int:
     found = int(0)
     for i in range(t[0].links):
         b = t[0].carries[i]
-        push = wp.length(t[0].control.force[b, w]) + wp.length(t[0].control.torque[b, w]) * t[0].settings.per_metre[0]
+        force = wp.length(t[0].control.force[b, w]) + wp.length(t[0].control.torque[b, w]) * t[0].settings.per_metre[0]
         if t[0].axis[i] >= 0:
-            push = push + wp.abs(t[0].control.joint_force[t[0].axis[i], w])
-        speed = wp.length(t[0].state.velocity[b, w]) + push * h * t[0].bodies.inv_mass[b, w]
+            force = force + wp.abs(t[0].control.joint_force[t[0].axis[i], w])
+        speed = wp.length(t[0].state.velocity[b, w]) + force * h * t[0].bodies.inv_mass[b, w]
         if not speed <= most:
             most = speed
             found = b
