@@ -199,6 +199,9 @@ class SolverDirect(TreeSolver):
         """Not at all: `State.open` is what its passes left open; but what overlaps is moved after them."""
         return 0 if self.model.collision is None else 2
 
+    def _is_lean(self, control: Control) -> bool:
+        return self._trees is not None and self._trees.act_on(control) and self._trees.settle(control)
+
     def _judges_each(self) -> bool:
         """Trees in joint coordinates do not: their energy is exact where their iterations converge, which each step tells."""
         return not self._lean and super()._judges_each()
@@ -207,7 +210,7 @@ class SolverDirect(TreeSolver):
         self._check_ropes(state)
         m = self.model
         self.furnish(state)
-        self._lean = self._trees is not None and self._trees.act_on(control) and self._trees.settle(control)
+        self._lean = self._is_lean(control)
         if self._trees is not None and self._lean:
             return self._trees.bind(state, control)
         state.tree.zero_()

@@ -89,7 +89,7 @@ class TreeSolver(Solver):
         self._capped: int | None = None
         self._graphs: list[Any] = []
         self._was: tuple[State, Control, Any] | None = None  # what was bound until something might have changed
-        self._shape = (False, False, False)  # whether any axis is acted on, by loads, and whether any joint is out
+        self._shape = (False, False, False, False)  # whether any axis is acted on, by loads, any joint is out, and `_is_lean`
         self._acting = False
         self._one: Any = None  # makes one step, where one thread makes it
         self._steps, self._single, self._made = (wp.full(model.worlds, 1, dtype=wp.int32, device=self.device) for _ in range(3))
@@ -129,10 +129,15 @@ class TreeSolver(Solver):
         """The device's structure for these arrays, as an array of one and itself."""
         raise NotImplementedError
 
+    def _is_lean(self, control: Control) -> bool:
+        """Whether steps are made in joint coordinates, with what is commanded now."""
+        return False
+
     def _bind(self, state: State, control: Control) -> None:
         """Hang the tree, and capture the kernel for these arrays; what hangs and acts as before is taken up again."""
         self._acting = bool(control.acts.numpy().any())
-        shape = self._acting, bool((control.friction_load.numpy() > 0).any()), bool((control.enabled.numpy() == 0).any())
+        loaded, off = bool((control.friction_load.numpy() > 0).any()), bool((control.enabled.numpy() == 0).any())
+        shape = self._acting, loaded, off, self._is_lean(control)
         was, self._was = self._was, None
         if was is not None and was[0] is state and was[1] is control and shape == self._shape:
             self._bound = was
