@@ -130,6 +130,8 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         self._on_cpu: bool = wp.get_device(self.model.device).is_cpu
         self._at_pose = True  # whether velocities in the state are those of its pose
         self.solver_name, kind = chosen(self.model, word)
+        if options.get("specialize", True) is None:
+            del options["specialize"]
         check_options(kind, self.solver_name, options)
         self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
         self.solver.given = options

@@ -32,6 +32,11 @@ from sharnir.types import EPSILON, PRECISION, quat, real, vec3
 BROKE = wp.constant(1)  # bits of what may change in a call
 SAME_POSE = wp.constant(real(32.0 * EPSILON))  # rad or scene lengths, that rounding may move a body
 RESTS = wp.constant(real(1e-9))  # of the largest speed: an axis that is slower is at rest
+OWN_AXES = 64  # is added to the gear that is stored, where twists are in the links' own axes, not in the world's
+IS_OWN = wp.constant(real(OWN_AXES))
+# why a world is left to the code for any forest: joints are disabled or bodies sleep, outer forces, laws, the exact derivative
+OTHER_KINDS, OUTER_FORCES, LAWS_CHANGED, STEEP = range(1, 5)
+IS_OTHER, IS_PUSHED, HAS_LAWS, IS_STEEP = (wp.constant(k) for k in (OTHER_KINDS, OUTER_FORCES, LAWS_CHANGED, STEEP))
 
 
 def _places(kind: int) -> dict[str, Any]:
@@ -52,7 +57,7 @@ COSINE, SINE = HINGE_AT["c"], HINGE_AT["s"]
 FREE_ROTATION, FREE_POSITION, FREE_ZV, FREE_ZL, FREE_ZV1, FREE_ZL1 = (
     FREE_AT[name] for name in ("rotation", "position", "zv", "zl", "zv1", "zl1")
 )
-BALL_ROTATION, BALL_STUCK, BALL_LIMIT = (BALL_AT[name] for name in ("rotation", "stuck_3", "limit_3"))
+BALL_ROTATION, BALL_STUCK, BALL_LIMIT, BALL_HISTORY = (BALL_AT[name] for name in ("rotation", "stuck_3", "limit_3", "zv"))
 V_HINGE, V_SLIDER, V_BALL, V_FREE, V_WELD = (at["V"] for at in (HINGE_AT, SLIDER_AT, BALL_AT, FREE_AT, WELD_AT))
 SLIDES_AT, TURNS_AT = _places(SLIDES), _places(TURNS)
 V_SLIDES, V_TURNS, TURNS_ROTATION = SLIDES_AT["V"], TURNS_AT["V"], TURNS_AT["rotation"]
@@ -151,6 +156,14 @@ class TreeStep:
     residual: wp.array(dtype=real)
     grades: wp.array2d(dtype=wp.int32)
     made: wp.array(dtype=wp.int32)
+    special: wp.int32  # 1: specialized code makes the steps that it can; those below are for it
+    acts_built: wp.array(dtype=wp.int32)  # [link] whether it has laws
+    todo: wp.array(dtype=wp.int32)  # [world] steps that it is still to make in this call
+    now_made: wp.array(dtype=wp.int32)  # [world] steps of the last launch
+    fresh: wp.array(dtype=wp.int32)  # [world] 1: coordinates were taken from the bodies
+    mark: wp.array(dtype=wp.int32)  # [world] why it makes none: `OTHER_KINDS` …
+    unfinished: wp.array(dtype=wp.int32)  # [1] 1: some world has steps left
+    going_on: wp.array(dtype=wp.int32)  # [1] 1: the call was begun by another launch
 
 
 # ---- numbers that are stored -------------------------------------------------------------------------------------------------
@@ -471,6 +484,72 @@ def is_untouched(t: wp.array(dtype=TreeStep), w: int) -> bool:
     return True
 
 
+@wp.func
+def turn_twists(t: wp.array(dtype=TreeStep), w: int, to_own: int):
+    """Bring what is stored to the links' own axes, or to those of the world, if it is in the others."""
+    if (t[0].state.tree[1, w] >= IS_OWN) == (to_own == 1):
+        return
+    t[0].state.tree[1, w] = t[0].state.tree[1, w] + IS_OWN * real(2 * to_own - 1)
+    for i in range(t[0].links):
+        kind = t[0].kind[i + t[0].links * w]
+        if kind < 0:
+            continue
+        row = t[0].first[i]
+        base = t[0].base[i + t[0].links * w]
+        carried = quat(real(0.0), real(0.0), real(0.0), real(1.0))
+        if base >= 0:
+            carried = t[0].turn[base, w]
+        turn = carried * t[0].frame[i, w]
+        if kind == IS_FREE or kind == IS_PRESCRIBED:
+            turn = get_quat(t, row + FREE_ROTATION, w)
+        elif kind == IS_BALL:
+            turn = turn * get_quat(t, row + BALL_ROTATION, w)
+            for k in range(4):
+                at = row + BALL_HISTORY + 3 * k
+                put_triple(t, at, w, turned_to(carried, triple(t, at, w), to_own))
+        elif kind == IS_TURNS:
+            turn = turn * get_quat(t, row + TURNS_ROTATION, w)
+        elif kind == IS_HINGE:
+            q = real(0.5) * t[0].state.tree[row + Q, w]
+            turn = turn * quat(real(0.0), real(0.0), wp.sin(q), wp.cos(q))
+        turn = unit(turn)
+        t[0].turn[i, w] = turn
+        at = row + twist_row(kind)
+        put_triple(t, at, w, turned_to(turn, triple(t, at, w), to_own))
+        put_triple(t, at + 3, w, turned_to(turn, triple(t, at + 3, w), to_own))
+
+
+@wp.func
+def turned_to(turn: quat, x: vec3, to_own: int) -> vec3:
+    """A vector of the world in the axes of a frame, or the reverse."""
+    if to_own == 1:
+        return wp.quat_rotate_inv(turn, x)
+    return wp.quat_rotate(turn, x)
+
+
+@wp.func
+def unlike(t: wp.array(dtype=TreeStep), w: int) -> int:
+    """Why specialized code cannot make the next step of a world (a mark); 0 if it can. Values of laws it compares itself."""
+    for i in range(t[0].links):
+        at = i + t[0].links * w
+        b = t[0].body[i]
+        if t[0].kind[at] != t[0].kind_built[i]:
+            return IS_OTHER
+        if t[0].acts[at] > t[0].acts_built[i]:
+            return HAS_LAWS
+        if b >= 0:
+            if some(t[0].control.force[b, w]) or some(t[0].control.torque[b, w]):
+                return IS_PUSHED
+            if some(t[0].control.force_once[b, w]) or some(t[0].control.torque_once[b, w]):
+                return IS_PUSHED
+    gear = t[0].state.tree[1, w]
+    if gear >= IS_OWN:
+        gear = gear - IS_OWN
+    if gear >= real(1.0) and t[0].state.tree[0, w] != real(0.0):
+        return IS_STEEP
+    return 0
+
+
 # ---- after steps -------------------------------------------------------------------------------------------------------------
 
 
@@ -631,6 +710,10 @@ def store_reaction(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, kind: in
                     f = f - d * wp.dot(d, f)
             elif along != IS_WELD:
                 d = recall_triple(t, at, AXIS_MEAN, w)
+                if t[0].own_axes == 1:
+                    below = t[0].base[at + t[0].links * w]
+                    if below >= 0:
+                        d = wp.quat_rotate(t[0].turn[below, w], d)
                 if along == IS_HINGE:
                     l = l - d * (wp.dot(d, l) / wp.dot(d, d))
                 else:
@@ -734,10 +817,13 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
             return
         wake_by_caller(t[0].rest, w)
         t[0].made[w] = n[w]
-        t[0].projected[w] = real(0.0)
-        for g in range(4):
-            t[0].grades[g, w] = 0
+        if t[0].special == 0 or t[0].going_on[0] == 0:
+            t[0].projected[w] = real(0.0)
+            for g in range(4):
+                t[0].grades[g, w] = 0
         fresh = int(set_kinds(t, w) or not is_untouched(t, w))
+        if fresh == 0:
+            turn_twists(t, w, 0)
         step = int(0)
         most = wp.max(1, t[0].settings.iterations[6])
         while step < n[w]:
@@ -759,7 +845,7 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
             if wp.static(drives):
                 set_drives(t, w, t[0].settings.dt[0], t[0].state.velocity, t[0].state.spin)
                 left = 1
-            if push(t, w) or t[0].loaded[w] == 1:
+            if push(t, w) or t[0].loaded[w] == 1 or t[0].special == 1:
                 left = 1
             left = wp.min(left, most - step)
             reporting = int(step + left >= n[w] - 1 or t[0].loaded[w] == 1)
@@ -786,6 +872,10 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
                 t[0].state.failed[w] = -1 - hardest_body(t, w)
                 t[0].state.tree[0, w] = real(0.0)
                 break
+            if t[0].special == 1 and t[0].mark[w] != HAS_LAWS and step < n[w]:
+                if unlike(t, w) == 0:  # the rest is left to specialized code
+                    t[0].made[w] = step
+                    break
         keep(t, w)
         if fresh == 1:
             t[0].state.tree[0, w] = real(0.0)

@@ -557,6 +557,7 @@ class Emitted:
     program: Program
     second_gear: Any = None  # `exact`, where the code has it
     begins = False  # whether velocities that do not fit the joints may be given
+    leaves = False  # whether iterations that contract slowly are left to other code
     any_acts: Any  # whether laws act on some axis
     links: Any
 
@@ -582,6 +583,8 @@ class Emitted:
                 settled_text = "changed == 0 && " if laws else ""
                 p.say(f"if (gear == 0 && (({settled_text}pass > 1 && !(change <= real(0.5)*before)) || pass == limit)) {{")
                 p.say(f"gear = {GEAR}; restarted = true; pass = -1; continue; }}")
+            if self.leaves:
+                p.say(f"if ({'changed == 0 && ' if laws else ''}pass > 1 && !(change <= real(0.5)*before)) {{ failed = 1; break; }}")
             p.say("if (pass == limit || count >= most) { failed = 1; break; }")
 
     def in_second_gear(self) -> Iterator[None]:

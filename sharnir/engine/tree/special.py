@@ -1,0 +1,345 @@
+"""Code for the trees of one model: topology, axes, kinds of joints and which laws act are constants; all values are arrays.
+
+Vectors are in the links' own axes. What the model has now decides which laws the code has (`acting_laws`); values of laws that it
+has not are compared with those that it takes for granted, before each call: where they are others, where joints are disabled, a
+tree sleeps or outer forces act, and where a step needs the exact derivative, the world is marked (`Mark`) and left to the code
+for any forest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir.emit.algebra import Vector
+from sharnir.emit.expressions import value
+from sharnir.engine.tree.build import Plan
+from sharnir.engine.tree.code import LOOSE, SIMULATION, Unrolled, stored_fields
+from sharnir.engine.tree.forest import INERTIAL, JOINT_LAWS, LAWS, LAWS_3, PARAMETERS, PRESCRIBED, SEVERAL, Forest
+from sharnir.engine.tree.kernel import CPU_FLAGS
+from sharnir.engine.tree.runtime import CPP, LAWS_CHANGED, OWN_AXES, ROOM, STEEP, TreeStep
+from sharnir.engine.tree.step import finish, guess, project, report, solve, turned_back
+from sharnir.engine.tree.storage import LAW, LAW_3, SIZES, LinkView
+from sharnir.engine.tree.unrolled import JudgedAxes, UnrolledTree
+from sharnir.types import PRECISION
+
+GROUPS = (
+    ("stiffness", "rest"), ("damping",), ("friction_static", "friction_dynamic"), ("friction_viscous",), ("friction_stribeck",),
+    ("limit_lower", "limit_upper"), ("restitution",),
+    ("servo_kp", "servo_kd", "servo_position", "servo_velocity", "servo_torque", "servo_max_force"),
+    ("resistance", "inductance", "torque_constant", "gear_ratio", "efficiency", "voltage"), ("rotor_inertia",), ("implicit",),
+)  # values of laws that are arrays together, if one of them is not that of a law that is absent  # fmt: skip
+ENABLES = {"servo_kp", "servo_kd", "servo_torque"}  # of a servo: positions and bounds alone do nothing
+UNLIKE = 1e-12  # relative: constants of worlds that differ by more are arrays
+
+
+def acting_laws(model: Any, control: Any) -> dict[str, np.ndarray]:
+    """(speeds, worlds) values of laws by name, as they are now."""
+    from sharnir.engine.tree.code import TABLES
+
+    out = {}
+    for name in LAWS:
+        where = TABLES.get(name, f"control.{name}").split(".")
+        owner = control if where[0] == "control" else model.axes
+        out[name] = np.asarray(getattr(owner, where[1]).numpy(), float)
+    return out
+
+
+class SpecialJudged(JudgedAxes):
+    """Axes whose laws are judged; laws that none of them has are constants."""
+
+    def __init__(self, program: Any, absent: set[str]) -> None:
+        super().__init__(program)
+        self.absent = absent
+
+    def get(self, at: str, name: str) -> list[Any]:
+        return [LAWS[name]] if name in self.absent else super().get(at, name)
+
+
+class SpecialTree(UnrolledTree):
+    """Every number of every link is a variable; parameters are read once, those that cannot vary are constants.
+
+    Args:
+        forest: links, with the values of laws that act in some world.
+        axes: number of the first speed of every link.
+        varied: by name of `INERTIAL`, (links, numbers) whether worlds differ.
+    """
+
+    begins, leaves = True, True
+
+    def __init__(self, forest: Forest, program: Any, factor_always: bool, axes: Any, varied: dict[str, np.ndarray]) -> None:
+        super().__init__(forest, program, True, factor_always, axes)
+        self.varied = varied
+        self.constants: dict[str, str] = {}  # of the code, and the places that they are read from
+        self.checks: dict[str, float] = {}  # places of values that are taken for granted
+        self.present = [self._present(i) for i in range(len(forest))]
+
+    def _present(self, i: int) -> set[str]:
+        laws = self.forest.links[i].laws
+        if not laws:
+            return set()
+        out = {"effort"}
+        for group in GROUPS:
+            needed = [n for n in group if n not in group[0:0] and (group[0] != "servo_kp" or n in ENABLES)]
+            if any(np.any(np.asarray(laws.get(n, LAWS[n]), float) != LAWS[n]) for n in needed):
+                out |= set(group)
+        return out
+
+    def get(self, i: int, name: str) -> list[Any]:
+        if name not in PARAMETERS:
+            return super().get(i, name)
+        if (name in LAW or name in LAW_3) and not self.acts(i):
+            return [0.0] * SIZES[name]
+        return [self._parameter(i, name, k, x) for k, x in enumerate(self.forest.values(i)[name])]
+
+    def _parameter(self, i: int, name: str, k: int, x: float) -> Any:
+        of_axis = LAWS_3.get(name, name)
+        if name in JOINT_LAWS:
+            if name in ("reaction", "loaded"):
+                return self.program.read(f"joint_{name}({i})")
+            return x
+        if of_axis in LAWS:
+            several = self.kind_of(i) in SEVERAL
+            if several != (name in LAWS_3) or k >= max(1, int(self.forest.links[i].laws.get("slides", 3))):
+                return LAWS[of_axis]
+            place = f"law_{of_axis}({self.axes[i] + k})"
+            if of_axis not in self.present[i]:
+                self.checks[place] = LAWS[of_axis]
+                return LAWS[of_axis]
+            return self._constant(f"{of_axis}_{i}_{k}", place)
+        if name == "frame":
+            same = not self.varied["frame"][i].any()
+        else:
+            same = x == 0.0 and not self.varied[name][i, k]
+        return x if same else self._constant(f"{name}_{i}_{k}", f"parameter({sum(INERTIAL.values()) * i + self.start[name] + k})")
+
+    def put(self, i: int, name: str, x: list[Any]) -> None:
+        """What joints carry is reported in the axes that their bases have at the end of the step."""
+        base = self.forest.links[i].base
+        if name in ("reaction_f", "reaction_n", "mean_axis") and base >= 0:
+            x = list(turned_back(LinkView(self, base).M, Vector(*x)))
+        super().put(i, name, x)
+
+    def _constant(self, name: str, place: str) -> Any:
+        self.constants[name] = place
+        return value(name)
+
+    def judged_links(self) -> Iterator[LinkView]:
+        absent = set(LAWS) - {n for p in self.present for n in p}
+        for link in super().judged_links():
+            yield LinkView(SpecialJudged(self.program, absent), link.at)
+
+
+class Special(Unrolled):
+    """The C++ of a specialized step: the body of a function that makes some steps of one world."""
+
+    def __init__(
+        self, forest: Forest, real: str, factor_always: bool, axes: Any, varied: dict[str, np.ndarray], bodies: list[int]
+    ) -> None:
+        super().__init__(forest, real, SIMULATION, True, factor_always, axes)
+        self.bodies = bodies  # of every link; -1: none that may come to rest
+        self.tree: Any = SpecialTree(forest, self.program, factor_always, axes, varied)
+
+    def _copies(self) -> Iterator[tuple[str, str]]:
+        for i, link in enumerate(self.forest.links):
+            at = self.source.first + ROOM * i
+            for name, size in stored_fields(link.kind, self.source.turns):
+                for k in range(size):
+                    if f"{name}_{i}_{k}" in self._used:
+                        yield f"{name}_{i}_{k}", f"stored({at})"
+                    at += 1
+
+    def store(self) -> str:
+        return "\n".join(f"{place} = {own};" for own, place in self._copies() if own in self._changed)
+
+    def simulation(self) -> str:
+        p, tree = self.program, self.tree
+        with p.block("for (;;) {"):
+            for _ in tree.when_stopped():
+                project(tree)
+                p.say("const real joules = lost*real(4.0)/(h*h); lost = real(0.0);")
+                p.say("if (renew) { stopped = 0; x.projected.data[w] += joules; } else taken += joules;")
+            with p.block("if (renew) {"):
+                guess(tree)
+                p.say("renew = false;")
+            p.say("if (whole) { whole = false; ++made; hit = stopped; stopped = 0;")
+            p.say(self._rests())
+            p.say("if (made >= steps) break; count = 0; taken = real(0.0); hit = 0; }")
+            p.say("unknown = false; learned = false;")
+            solve(tree)
+            p.say(f"if (failed && !(change <= real({LOOSE})*rounding) && !(coarse && count >= most)) {{")
+            p.say(f"restarted = true; x.mark.data[w] = {STEEP}; break; }}")
+            p.say("failed = 0;")
+            with p.block("if (phase > 0) {"):
+                p.say("x.part.data[w] = h;")
+                report(tree)
+            finish(tree)
+            p.say("whole = true;")
+        body = p.finish()
+        self._used = set(re.findall(r"\b[A-Za-z]\w*_\d+_\d+\b", body))
+        self._changed = set(re.findall(r"^([A-Za-z]\w*_\d+_\d+) = ", body, re.M))
+        return "\n".join(self._lines(body)).replace("{real}", self.real)
+
+    def _rests(self) -> str:
+        """How long slow bodies have stood still (`sleep.count_idle`); where some may sleep now, and after the last step, this is
+        left to what comes after the launch.
+        """
+        links = [i for i, body in enumerate(self.bodies) if body >= 0]
+        slow = (
+            f"still[{n}] = "
+            + " + ".join(f"{f}V_{i}_{k}*V_{i}_{k}" if f == "" else f"{f}W_{i}_{k}*W_{i}_{k}" for f in ("", f"reach_{n}*") for k in range(3))
+            + " <= slowest; slow = slow || still[{n}];".replace("{n}", str(n))
+            for n, i in enumerate(links)
+        )
+        return f"""if (watching) {{ bool still[{len(links)}], slow = false;
+{" ".join(slow)}
+if (slow && made < steps) {{ const real after = x.settings.sleep.data[0]; bool due = false;
+for (int k = 0; k < {len(links)}; ++k) {{ const real idle = x.state.idle.data[bodies[k]*worlds + w];
+if (still[k] && idle + h >= after && wp::floor((idle + h)/after) > wp::floor(idle/after)) due = true; }}
+if (due) steps = made;
+else for (int k = 0; k < {len(links)}; ++k) {{ real& idle = x.state.idle.data[bodies[k]*worlds + w]; idle = still[k] ? idle + h : real(0.0); }}
+}} x.slow.data[w] = slow; }} else x.slow.data[w] = false;"""
+
+    def _resting_tables(self) -> Iterator[str]:
+        """Bodies that may come to rest, and how far they reach."""
+        links = [i for i, body in enumerate(self.bodies) if body >= 0]
+        yield f"const int bodies[{len(links)}] = {{{', '.join(str(self.bodies[i]) for i in links)}}};"
+        yield "const real slowest = real(0.25)*h*h*x.slowest*x.slowest;"
+        yield from (f"const real reach_{n} = x.reach.data[{i}]*x.reach.data[{i}];" for n, i in enumerate(links))
+
+    def _lines(self, body: str) -> Iterator[str]:
+        tree, names = self.tree, {name: self.source.laws(name) for name in LAWS}
+        yield "typedef {real} real;"
+        yield "auto& x = t.data[0]; const int todo = x.todo.data[w];"
+        yield "int steps = phase == 0 ? todo - 2 : (phase == 1 ? (todo > 1 ? 1 : 0) : (todo > 0 ? 1 : 0)); x.now_made.data[w] = 0;"
+        yield "if (todo == 0 || (steps <= 0 && checking == 0)) return 0;"
+        yield SPECIAL_HEAD
+        yield from (f"#define law_{name}(a) {place}" for name, place in names.items())
+        yield from (f"#define joint_{name}(i) {place}" for name, place in self.source.joint_laws.items())
+        yield NUMBERS
+        checks = " && ".join(f"{place} == real({x!r})" for place, x in sorted(tree.checks.items()))
+        if checks:
+            yield f"if (checking && !({checks})) {{ x.mark.data[w] = {LAWS_CHANGED}; x.todo.data[w] = 0;"
+            yield "if (x.fresh.data[w]) rows[0] = real(0.0); return 0; }"
+        yield "if (steps <= 0) return 0;"
+        yield from (f"const real {name} = {place};" for name, place in tree.constants.items())
+        used = [n for n in sorted(self._used) if n not in tree.constants and not n.startswith("judged_")]
+        yield "real " + ", ".join(f"{n} = real(0.0)" for n in used) + ";"
+        yield from self._resting_tables()
+        yield SPECIAL_BEGIN
+        yield self.load()
+        yield body
+        yield f"stored(1) = real({OWN_AXES}) + (restarted ? real(0.5) : real(0.0));"
+        yield self.store()
+        yield from (f"#undef {name}" for name in ("number", "stored", "parameter", *(f"law_{n}" for n in names)))
+        yield from (f"#undef joint_{name}" for name in JOINT_LAWS)
+        yield SPECIAL_END
+
+
+SPECIAL_HEAD = """int count = 0, failed = 0; real change = real(0.0), before = real(0.0), lost = real(0.0);
+int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0;
+bool one = false, unknown = false, learned = false, suspect = false; const real onward = real(1.0);
+(void)changed; (void)wrong; (void)fewest; (void)patience; (void)one; (void)unknown; (void)learned; (void)suspect; (void)onward;
+const int worlds = x.worlds;
+const real h = x.settings.dt.data[0], dt = h, tolerance = x.tolerance, law_tolerance = x.law_tolerance; (void)law_tolerance;
+const real per_metre = x.settings.per_metre.data[0], rounding = x.rounding; (void)per_metre; (void)dt;
+const int limit = x.settings.iterations.data[1], most = x.settings.iterations.data[2];
+const bool coarse = x.settings.iterations.data[3] == 1, watching = x.settings.sleep.data[0] < real(1.0e30);
+const real gx = x.settings.gravity.data[w][0], gy = x.settings.gravity.data[w][1], gz = x.settings.gravity.data[w][2];
+const real fall = h*wp::sqrt(gx*gx + gy*gy + gz*gz); (void)fall;
+const real gravity0 = real(0.25)*h*h*gx, gravity1 = real(0.25)*h*h*gy, gravity2 = real(0.25)*h*h*gz;
+real* const rows = x.state.tree.data + w; real* const numbers = x.memory.data;
+const real* const parameters = x.parameters.data + w*x.parameter_world; const int parameter_stride = x.parameter_stride;
+#define stored(k) rows[(k)*worlds]
+#define parameter(k) parameters[(k)*parameter_stride]"""
+NUMBERS = """#ifdef __CUDA_ARCH__
+#define number(k) numbers[(k)*worlds + w]
+#else
+real* const row_of_world = numbers + w*x.memory_world; (void)row_of_world;
+#define number(k) row_of_world[k]
+#endif"""
+SPECIAL_BEGIN = """int made = 0, hit = 0; real taken = real(0.0); const int fresh = x.fresh.data[w];
+bool renew = fresh > 0, whole = false; stopped = fresh; x.fresh.data[w] = 0;
+bool restarted = !fresh && stored(1) - wp::floor(stored(1)) > real(0.25);"""
+SPECIAL_END = """x.passes.data[w] = count; x.parts.data[w] = 1; x.change.data[w] = change; x.taken.data[w] = taken;
+x.hit.data[w] = hit; x.now_made.data[w] = made; x.todo.data[w] = failed ? 0 : todo - made;
+return made;"""
+
+
+class Specialized:
+    """The specialized form of a plan: its code, and what it takes for granted."""
+
+    def __init__(self, plan: Plan, model: Any, control: Any, on_gpu: bool) -> None:
+        laws = acting_laws(model, control)
+        acts = control.acts.numpy().any(-1) if len(model.joint_kinds) else np.zeros(0, bool)
+        forced = laws["effort"].any(-1) if model.speeds else np.zeros(0, bool)
+        of_links: list[dict[str, Any]] = []
+        for p in plan.places:
+            own: dict[str, Any] = {}
+            if p.joint >= 0 and p.axis >= 0:
+                kind = model.joint_kinds[p.joint]
+                first = int(model.v_start[p.joint])
+                n = 1 if p.kind not in SEVERAL else (len(p.slots) or 3)
+                if acts[p.joint] or forced[first : first + kind.v_size].any() or p.slots:
+                    own = {name: self._told(x[p.axis : p.axis + n], name, n) for name, x in laws.items()}
+                    own |= self._of_joint(model, p, n)
+            of_links.append(own)
+        self.laws = of_links
+        self.forest = plan.forest(of_links)
+        self.varied = {}
+        for name, x in plan.numbers.items():
+            other = np.abs(x - x[:, :1]).max(1) > 0
+            if name == "inertia":
+                other = np.stack([other[..., r, c] for r, c in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))], -1)
+            self.varied[name] = other.reshape(len(plan.places), -1)
+        self.acts = [int(bool(own)) for own in of_links]
+        axes = [p.axis for p in plan.places]
+        bodies = [p.body if p.kind != PRESCRIBED else -1 for p in plan.places]
+        self.body = Special(self.forest, CPP, on_gpu, axes, self.varied, bodies).simulation()
+
+    @staticmethod
+    def _told(x: np.ndarray, name: str, n: int) -> Any:
+        """Of each axis, a value that is not that of a law that is absent, if a world has one."""
+        other = (x != LAWS[name]).any(-1)
+        found = np.where(other, x[np.arange(n), (x != LAWS[name]).argmax(-1)], LAWS[name])
+        return float(found[0]) if n == 1 else np.append(found, [LAWS[name]] * (3 - n))
+
+    @staticmethod
+    def _of_joint(model: Any, p: Any, n: int) -> dict[str, float]:
+        groups = model.axes.group.numpy()
+        ball = model.joints.ball.numpy()
+        grouped = n > 1 and groups[p.axis + 1] == groups[p.axis]
+        return {"grouped": float(grouped), "ball_limit": float(ball[p.joint]), "sense": float(p.sense), "slides": float(n)}
+
+    def kernel(self) -> Any:
+        """The kernel; the same for the same code."""
+        name = "sharnir.tree_" + hashlib.sha256((PRECISION + self.body).encode()).hexdigest()[:16]
+        if name not in _kernels:
+            _kernels[name] = make_kernel(self.body, name)
+        return _kernels[name]
+
+
+_kernels: dict[str, Any] = {}  # by module name
+
+
+def make_kernel(body: str, name: str) -> Any:
+    """The kernel that makes the steps of a phase by the emitted C++ `body`."""
+
+    @wp.func_native(body)
+    def advance(t: wp.array(dtype=TreeStep), w: int, phase: int, checking: int) -> int:
+        """Steps of a world: all but two of those to be made (phase 0), one if there are two (1), one (2)."""
+        return 0
+
+    @wp.kernel(module=name, enable_backward=False)
+    def special_steps(t: wp.array(dtype=TreeStep), first: int, phase: int, checking: int):
+        w = first + wp.tid()
+        advance(t, w, phase, checking)
+
+    options = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": CPU_FLAGS}
+    special_steps.module.options |= options
+    return special_steps
