@@ -240,7 +240,7 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         """Steps that are made in one go: few enough that Ctrl-C is heard, and that the guard looks in between."""
         if self._touched or self._forced or self._pace == 0.0:
             return 1
-        most = 8 if self.solver.driven and self.worlds > 1 else LOOK_EVERY
+        most = self.solver.unguarded if self.solver.driven and self.worlds > 1 else LOOK_EVERY
         if self._touching is not None:  # there may have to be room for more contacts
             most = 1 if self._touching.watched else min(most, 16)
         return max(1, min(most, int(HEARD / self._pace)))

@@ -243,7 +243,7 @@ else for (int k = 0; k < {len(links)}; ++k) {{ real& idle = x.state.idle.data[bo
 
 SPECIAL_HEAD = """int count = 0, failed = 0; real change = real(0.0), before = real(0.0), lost = real(0.0);
 int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0;
-bool one = false, unknown = false, learned = false, suspect = false; const real onward = real(1.0);
+bool one = false, unknown = false, learned = false, suspect = false, calm = false; const real onward = real(1.0);
 (void)changed; (void)wrong; (void)fewest; (void)patience; (void)one; (void)unknown; (void)learned; (void)suspect; (void)onward;
 const int worlds = x.worlds;
 const real h = x.settings.dt.data[0], dt = h, tolerance = x.tolerance, law_tolerance = x.law_tolerance; (void)law_tolerance;

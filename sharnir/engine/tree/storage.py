@@ -584,7 +584,8 @@ class Emitted:
                 p.say(f"if (gear == 0 && (({settled_text}pass > 1 && !(change <= real(0.5)*before)) || pass == limit)) {{")
                 p.say(f"gear = {GEAR}; restarted = true; pass = -1; continue; }}")
             if self.leaves:
-                p.say(f"if ({'changed == 0 && ' if laws else ''}pass > 1 && !(change <= real(0.5)*before)) {{ failed = 1; break; }}")
+                p.say(f"if (pass == 0) calm = false; const bool settled = {'changed == 0' if laws else 'true'};")
+                p.say("if (calm && settled && !(change <= real(0.5)*before)) { failed = 1; break; } calm = settled;")
             p.say("if (pass == limit || count >= most) { failed = 1; break; }")
 
     def in_second_gear(self) -> Iterator[None]:
