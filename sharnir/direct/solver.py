@@ -372,8 +372,7 @@ class SolverDirect(TreeSolver):
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         if self._lean and self._trees is not None and self._trees.specialized:
             self._trees.make(step, first, worlds, steps)
-            if self.reads and self._bound is not None:
-                read_all(self.model, self._bound[0], first, worlds)
+            self._read_after(first, worlds)
             return
         if self.collider is not None:
             wp.launch(wake_called, dim=worlds, inputs=[self._rest[0], first], device=self.device)
@@ -382,5 +381,9 @@ class SolverDirect(TreeSolver):
             super()._make(step, first, worlds, steps)
         else:
             self._ropes.make(first, worlds, steps)
+        self._read_after(first, worlds)
+
+    def _read_after(self, first: int, worlds: int) -> None:
+        """Coordinates and speeds of joints, where a thread reads those of its worlds while they are warm."""
         if self.reads and self._bound is not None:
             read_all(self.model, self._bound[0], first, worlds)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from typing import Any
 
@@ -27,6 +29,7 @@ TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that itera
 ROUNDING = {"double": 1e-16, "single": 1e-7}  # rad or scene lengths, times the links: what changes by rounding
 HEAVY = 300.0  # times the mass of the lightest body: reactions of light links between alternate from step to step
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
+PACKAGE = os.path.dirname(os.path.dirname(__file__))  # whose files a warning is not told of
 PASSES = 30  # of an iteration: then the step is divided
 LARGEST = 24  # links, up to which a model is specialized on a GPU unless told otherwise
 MOST = 64  # links, up to which it is where that is asked for: the compiler takes minutes beyond
@@ -221,7 +224,6 @@ class Trees:
             self._special = Specialized(self.plan, m, control, wp.get_device(device).is_cuda)
         fill(t, m, None, "todo now_made fresh mark")
         t.unfinished, t.going_on = (wp.zeros(1, dtype=wp.int32, device=device) for _ in range(2))
-        t.acts_built = wp.array(np.array(self._special.acts, np.int32), dtype=wp.int32, device=device)
         t.special = 1
         own = TreeStep()
         for name in TreeStep.vars:  # type: ignore[attr-defined]
@@ -295,10 +297,11 @@ class Trees:
 
             def launch(step: Any, first: int, worlds: int) -> None:
                 wp.launch(kernel, dim=worlds, inputs=[whole, first, self._left], device=self.model.device)
+                solver._read_after(first, worlds)
                 solver._look(first, worlds)
 
             def again(step: Any, first: int, worlds: int) -> None:
-                self.make(step, first, worlds, self._left)
+                solver._make(step, first, worlds, self._left)
                 solver._look(first, worlds)
 
             self._kept = whole
@@ -309,13 +312,16 @@ class Trees:
         """Tell, once, that a law acts which specialized code does not have."""
         m, special = self.model, self._special
         assert special is not None
-        now, names = acting_laws(m, control), list(m.joint_names)
+        now, names, acts = acting_laws(m, control), list(m.joint_names), control.acts.numpy()
         for p, laws in zip(self.plan.places, special.laws, strict=True):
-            if p.axis >= 0:
-                n = len(p.slots) or (3 if p.kind == BALL else 1)
-                for name, x in now.items():
-                    if (x[p.axis : p.axis + n, w] != LAWS[name]).any() and not np.any(laws.get(name, LAWS[name]) != LAWS[name]):
-                        where = f" in world {w}" if m.worlds > 1 else ""
-                        words = f"joint {names[p.joint]!r}: {name} was 0 when its step was compiled{where}; worlds in which it "
-                        warnings.warn(words + "acts now take the generic form, which is slower", StepWarning, stacklevel=7)
-                        return
+            n = len(p.slots) or (3 if p.kind == BALL else 1)
+            for name, x in now.items():
+                acting = p.axis >= 0 and (name == "effort" or acts[p.joint, w])
+                if acting and (x[p.axis : p.axis + n, w] != LAWS[name]).any() and not np.any(laws.get(name, LAWS[name]) != LAWS[name]):
+                    where = f" in world {w}" if m.worlds > 1 else ""
+                    words = f"joint {names[p.joint]!r}: {name} acts{where}, which it did not when the steps were compiled for the model"
+                    level, frame = 2, sys._getframe(1)
+                    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+                        frame, level = frame.f_back, level + 1
+                    warnings.warn(f"{words}: the generic form makes them there, more slowly", StepWarning, stacklevel=level)
+                    return

@@ -157,7 +157,6 @@ class TreeStep:
     grades: wp.array2d(dtype=wp.int32)
     made: wp.array(dtype=wp.int32)
     special: wp.int32  # 1: specialized code makes the steps that it can; those below are for it
-    acts_built: wp.array(dtype=wp.int32)  # [link] whether it has laws
     todo: wp.array(dtype=wp.int32)  # [world] steps that it is still to make in this call
     now_made: wp.array(dtype=wp.int32)  # [world] steps of the last launch
     fresh: wp.array(dtype=wp.int32)  # [world] 1: coordinates were taken from the bodies
@@ -535,8 +534,6 @@ def unlike(t: wp.array(dtype=TreeStep), w: int) -> int:
         b = t[0].body[i]
         if t[0].kind[at] != t[0].kind_built[i]:
             return IS_OTHER
-        if t[0].acts[at] > t[0].acts_built[i]:
-            return HAS_LAWS
         if b >= 0:
             if some(t[0].control.force[b, w]) or some(t[0].control.torque[b, w]):
                 return IS_PUSHED

@@ -20,12 +20,13 @@ from sharnir.emit.algebra import Vector
 from sharnir.emit.expressions import value
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.code import LOOSE, SIMULATION, Unrolled, stored_fields
-from sharnir.engine.tree.forest import INERTIAL, JOINT_LAWS, LAWS, LAWS_3, PARAMETERS, PRESCRIBED, SEVERAL, Forest
+from sharnir.engine.tree.forest import BALL, INERTIAL, JOINT_LAWS, LAWS, LAWS_3, PARAMETERS, PRESCRIBED, SEVERAL, Forest
 from sharnir.engine.tree.kernel import CPU_FLAGS
 from sharnir.engine.tree.runtime import CPP, LAWS_CHANGED, OWN_AXES, ROOM, STEEP, TreeStep
 from sharnir.engine.tree.step import finish, guess, project, report, solve, turned_back
-from sharnir.engine.tree.storage import LAW, LAW_3, SIZES, LinkView
+from sharnir.engine.tree.storage import IMPULSES, LAW, LAW_3, REPORT_3, SIZES, LinkView
 from sharnir.engine.tree.unrolled import JudgedAxes, UnrolledTree
+from sharnir.laws.axis import INFINITE
 from sharnir.types import PRECISION
 
 GROUPS = (
@@ -35,7 +36,10 @@ GROUPS = (
     ("resistance", "inductance", "torque_constant", "gear_ratio", "efficiency", "voltage"), ("rotor_inertia",), ("implicit",),
 )  # values of laws that are arrays together, if one of them is not that of a law that is absent  # fmt: skip
 ENABLES = {"servo_kp", "servo_kd", "servo_torque"}  # of a servo: positions and bounds alone do nothing
-UNLIKE = 1e-12  # relative: constants of worlds that differ by more are arrays
+POTENT = (
+    "stiffness", "damping", "friction_static", "friction_dynamic", "friction_viscous", "friction_load", "limit_lower", "limit_upper",
+    "servo_kp", "servo_kd", "servo_torque", "effort", "resistance", "rotor_inertia",
+)  # values without which no law acts on an axis  # fmt: skip
 
 
 def acting_laws(model: Any, control: Any) -> dict[str, np.ndarray]:
@@ -46,8 +50,14 @@ def acting_laws(model: Any, control: Any) -> dict[str, np.ndarray]:
     for name in LAWS:
         where = TABLES.get(name, f"control.{name}").split(".")
         owner = control if where[0] == "control" else model.axes
-        out[name] = np.asarray(getattr(owner, where[1]).numpy(), float)
+        out[name] = np.clip(np.asarray(getattr(owner, where[1]).numpy(), float), -INFINITE, INFINITE)
     return out
+
+
+def is_absent(name: str, place: str) -> str:
+    """The condition that a law does not act: its value is that of none."""
+    compare = {"limit_lower": "<=", "limit_upper": ">=", "servo_max_force": ">="}.get(name, "==")
+    return f"{place} {compare} real({LAWS[name]!r})"
 
 
 class SpecialJudged(JudgedAxes):
@@ -76,7 +86,7 @@ class SpecialTree(UnrolledTree):
         super().__init__(forest, program, True, factor_always, axes)
         self.varied = varied
         self.constants: dict[str, str] = {}  # of the code, and the places that they are read from
-        self.checks: dict[str, float] = {}  # places of values that are taken for granted
+        self.checks: dict[str, str] = {}  # places of values that are taken for granted, and their names
         self.present = [self._present(i) for i in range(len(forest))]
 
     def _present(self, i: int) -> set[str]:
@@ -85,7 +95,7 @@ class SpecialTree(UnrolledTree):
             return set()
         out = {"effort"}
         for group in GROUPS:
-            needed = [n for n in group if n not in group[0:0] and (group[0] != "servo_kp" or n in ENABLES)]
+            needed = [n for n in group if group[0] != "servo_kp" or n in ENABLES]
             if any(np.any(np.asarray(laws.get(n, LAWS[n]), float) != LAWS[n]) for n in needed):
                 out |= set(group)
         return out
@@ -109,7 +119,7 @@ class SpecialTree(UnrolledTree):
                 return LAWS[of_axis]
             place = f"law_{of_axis}({self.axes[i] + k})"
             if of_axis not in self.present[i]:
-                self.checks[place] = LAWS[of_axis]
+                self.checks[place] = of_axis
                 return LAWS[of_axis]
             return self._constant(f"{of_axis}_{i}_{k}", place)
         if name == "frame":
@@ -117,6 +127,23 @@ class SpecialTree(UnrolledTree):
         else:
             same = x == 0.0 and not self.varied[name][i, k]
         return x if same else self._constant(f"{name}_{i}_{k}", f"parameter({sum(INERTIAL.values()) * i + self.start[name] + k})")
+
+    def idle_checks(self) -> Iterator[str]:
+        """Conditions that nothing acts on axes without laws."""
+        for i, first in enumerate(self.axes):
+            if self.acts(i) or first < 0:
+                continue
+            several = self.kind_of(i) == BALL
+            names = [n for n in POTENT if not (several and n.startswith("limit"))]  # of a ball they are the joint's
+            each = (is_absent(n, f"law_{n}({first + k})") for n in names for k in range(3 if several else 1))
+            yield f"(x.acts.data[{i} + {len(self.forest)}*w] == 0 || ({' && '.join(each)}))"
+
+    def report_idle(self) -> None:
+        """Laws give no impulses to axes without them."""
+        for i, first in enumerate(self.axes):
+            if not self.acts(i) and first >= 0:
+                for name in REPORT_3 if self.kind_of(i) == BALL else IMPULSES:
+                    self.put(i, name, [0.0] * SIZES[name])
 
     def put(self, i: int, name: str, x: list[Any]) -> None:
         """What joints carry is reported in the axes that their bases have at the end of the step."""
@@ -178,6 +205,7 @@ class Special(Unrolled):
             with p.block("if (phase > 0) {"):
                 p.say("x.part.data[w] = h;")
                 report(tree)
+                tree.report_idle()
             finish(tree)
             p.say("whole = true;")
         body = p.finish()
@@ -222,9 +250,9 @@ else for (int k = 0; k < {len(links)}; ++k) {{ real& idle = x.state.idle.data[bo
         yield from (f"#define law_{name}(a) {place}" for name, place in names.items())
         yield from (f"#define joint_{name}(i) {place}" for name, place in self.source.joint_laws.items())
         yield NUMBERS
-        checks = " && ".join(f"{place} == real({x!r})" for place, x in sorted(tree.checks.items()))
+        checks = [is_absent(name, place) for place, name in sorted(tree.checks.items())] + list(tree.idle_checks())
         if checks:
-            yield f"if (checking && !({checks})) {{ x.mark.data[w] = {LAWS_CHANGED}; x.todo.data[w] = 0;"
+            yield f"if (checking && !({' && '.join(checks)})) {{ x.mark.data[w] = {LAWS_CHANGED}; x.todo.data[w] = 0;"
             yield "if (x.fresh.data[w]) rows[0] = real(0.0); return 0; }"
         yield "if (steps <= 0) return 0;"
         yield from (f"const real {name} = {place};" for name, place in tree.constants.items())
@@ -297,7 +325,6 @@ class Specialized:
             if name == "inertia":
                 other = np.stack([other[..., r, c] for r, c in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))], -1)
             self.varied[name] = other.reshape(len(plan.places), -1)
-        self.acts = [int(bool(own)) for own in of_links]
         axes = [p.axis for p in plan.places]
         bodies = [p.body if p.kind != PRESCRIBED else -1 for p in plan.places]
         self.body = Special(self.forest, CPP, on_gpu, axes, self.varied, bodies).simulation()
