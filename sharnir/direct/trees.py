@@ -31,6 +31,7 @@ HEAVY = 300.0  # times the mass of the lightest body: reactions of light links b
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
 PACKAGE = os.path.dirname(os.path.dirname(__file__))  # whose files a warning is not told of
 PASSES = 30  # of an iteration: then the step is divided
+BLOCK = 64  # threads of a block of a GPU: few, so that few worlds occupy all of it
 LARGEST = 24  # links, up to which a model is specialized on a GPU unless told otherwise
 MOST = 64  # links, up to which it is where that is asked for: the compiler takes minutes beyond
 
@@ -228,21 +229,22 @@ class Trees:
         own = TreeStep()
         for name in TreeStep.vars:  # type: ignore[attr-defined]
             setattr(own, name, getattr(t, name))
-        own.own_axes = 1
+        own.own_axes = 1 if self._special.awkward else 2
         self._whole, self._generic = t, None
         self._left = wp.zeros(m.worlds, dtype=wp.int32, device=device)
         self._seen = wp.zeros(1, dtype=wp.int32, device="cpu", pinned=wp.get_device(device).is_cuda)
         solver._kernel = self._special.kernel()
-        load_modules([solver._kernel.module, begin_steps.module], device)
+        load_modules([solver._kernel.module, begin_steps.module], device, None if self._on_cpu else BLOCK)
         return alone(own, TreeStep, device), own
 
     def make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         """Launch the specialized steps of some worlds."""
-        how: dict[str, Any] = {"dim": worlds, "device": self.model.device, "block_dim": self._block()}
+        how: dict[str, Any] = {"dim": worlds, "device": self.model.device} | ({} if self._on_cpu else {"block_dim": BLOCK})
         if not self._on_cpu:
             self._whole.unfinished.zero_()
         wp.launch(begin_steps, inputs=[step, first, steps], **how)
-        phases = (2,) if steps is self.solver._single else (0, 1, 2)
+        assert self._special is not None
+        phases = self._special.phases[-1:] if steps is self.solver._single else self._special.phases
         for phase in phases:
             wp.launch(self.solver._kernel, inputs=[step, first, phase, int(phase == phases[0])], **how)
             wp.launch(end_steps, inputs=[step, first, steps, phase], **how)
@@ -252,10 +254,6 @@ class Trees:
     @property
     def _on_cpu(self) -> bool:
         return bool(wp.get_device(self.model.device).is_cpu)
-
-    def _block(self) -> int:
-        """Threads of a block: few, so that few worlds occupy all of a GPU."""
-        return 32 if self.model.worlds <= 32768 else 64
 
     def is_unfinished(self) -> bool:
         """Whether the last launch of specialized steps left some to be made."""

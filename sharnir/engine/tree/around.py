@@ -18,7 +18,7 @@ from sharnir.engine.tree.runtime import (
     unlike,
 )
 from sharnir.sleep import at_rest_together, fall_asleep, wake_by_caller
-from sharnir.types import PRECISION, real
+from sharnir.types import PRECISION, real, vec3
 
 MODULE = "sharnir.trees_around"
 
@@ -70,10 +70,14 @@ def end_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int3
     made = t[0].now_made[w]
     if made > 0:
         store(t, w)
-        if phase > 0:
-            store_report(t, w)
         count(t, w, made)
         t[0].made[w] = t[0].made[w] + made
+        if phase > 0 and t[0].made[w] >= n[w] - int(phase == 1):
+            store_report(t, w)
+        elif phase > 0:  # what joints carried before is not known when it is read next
+            for j in range(t[0].joints.count):
+                t[0].state.mid_force[j, w] = vec3(real(0.0))
+                t[0].state.mid_torque[j, w] = vec3(real(0.0))
         t[0].now_made[w] = 0
         if t[0].slow[w] == 1 or t[0].made[w] == n[w]:
             fall_asleep(t[0].rest, w)
@@ -82,7 +86,7 @@ def end_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int3
                     t[0].state.tree[0, w] = real(0.0)
                     t[0].todo[w] = 0
                     t[0].mark[w] = IS_OTHER
-    if phase == 2:
+    if phase >= 2:
         if t[0].mark[w] == 0 or t[0].made[w] > 0:
             keep(t, w)
         if t[0].made[w] < n[w]:

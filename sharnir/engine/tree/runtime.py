@@ -69,6 +69,7 @@ P_AXIS_3, P_FRICTION_3, P_LIMIT_3, P_DRIVE_3 = (
     wp.constant(START[n]) for n in ("p_axis_3", "p_friction_3", "p_limit_3", "p_drive_3")
 )
 REACTION, MOMENT, AXIS_MEAN = (wp.constant(START[n]) for n in ("reaction_f", "reaction_n", "mean_axis"))
+NEW_V, NEW_W = (wp.constant(START[n]) for n in "ug")  # where specialized code leaves velocities
 PUSH_F, PUSH_N = (wp.constant(START[n]) for n in ("push_f", "push_n"))
 P_AXIS, P_FRICTION, P_LIMIT, P_DRIVE, P_LOST = (
     wp.constant(START[n]) for n in ("p_axis", "p_friction", "p_limit", "p_drive", "p_lost")
@@ -133,7 +134,7 @@ class TreeStep:
     memory: wp.array(dtype=real)  # working memory of the emitted code
     memory_number: wp.int32  # strides: of a number, and of a world
     memory_world: wp.int32
-    own_axes: wp.int32  # 1: twists are stored in the links' own axes
+    own_axes: wp.int32  # 1: twists are stored in the links' own axes; 2: and what joints carry is ready in the working memory
     tolerance: real  # error of a scaled mean speed, rad or scene lengths, that a step's iterations may leave
     rounding: real  # changes of it that do not fall any more and are below this are rounding
     law_tolerance: real  # N·s, N·m·s, by which a law may be missed
@@ -336,7 +337,7 @@ def prescribe(t: wp.array(dtype=TreeStep), w: int):
 def put_twist(t: wp.array(dtype=TreeStep), i: int, w: int, row: int, v: vec3, omega: vec3, turn: quat):
     """The twist of a link, stored as the emitted code has it."""
     half = real(0.5) * t[0].settings.dt[0]
-    if t[0].own_axes == 1:
+    if t[0].own_axes > 0:
         v = wp.quat_rotate_inv(turn, v)
         omega = wp.quat_rotate_inv(turn, omega)
     put_triple(t, row, w, v * half)
@@ -623,9 +624,9 @@ def store_body(
         t[0].state.rotation[b, w] = R
     else:
         R = t[0].state.rotation[b, w]
-    if t[0].own_axes == 1:
-        v = wp.quat_rotate(turn, v)
-        omega = wp.quat_rotate(turn, omega)
+    if t[0].own_axes > 0:
+        v = recall_triple(t, i, NEW_V, w)
+        omega = recall_triple(t, i, NEW_W, w)
     dv = (v - t[0].state.velocity[b, w]) * per
     dw = (omega - t[0].state.spin[b, w]) * per
     more = dv - t[0].state.last_v[b, w]
@@ -682,7 +683,10 @@ def store_reaction(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, kind: in
     zero = vec3(real(0.0))
     f = zero
     l = zero
-    if kind != IS_FREE:
+    if t[0].own_axes == 2 and kind != IS_FREE:
+        f = recall_triple(t, i, REACTION, w)
+        l = recall_triple(t, i, MOMENT, w)
+    elif kind != IS_FREE:
         f = recall_triple(t, i, REACTION, w) * scale
         l = recall_triple(t, i, MOMENT, w) * scale
         if t[0].own_axes == 1:
@@ -845,7 +849,7 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
             if push(t, w) or t[0].loaded[w] == 1 or t[0].special == 1:
                 left = 1
             left = wp.min(left, most - step)
-            reporting = int(step + left >= n[w] - 1 or t[0].loaded[w] == 1)
+            reporting = int(step + left >= n[w] - 1 or t[0].loaded[w] == 1 or t[0].special == 1)
             made = advance(t, w, left, fresh, reporting)
             fresh = 0
             broken = made < 0

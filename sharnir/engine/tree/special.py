@@ -16,29 +16,56 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.emit.algebra import Vector
-from sharnir.emit.expressions import value
-from sharnir.engine.tree.build import Plan
+from sharnir.emit.algebra import Matrix, Vector, dot
+from sharnir.emit.expressions import Expression, value
+from sharnir.engine.tree.build import Place, Plan
 from sharnir.engine.tree.code import LOOSE, SIMULATION, Unrolled, stored_fields
-from sharnir.engine.tree.forest import BALL, INERTIAL, JOINT_LAWS, LAWS, LAWS_3, PARAMETERS, PRESCRIBED, SEVERAL, Forest
+from sharnir.engine.tree.forest import (
+    BALL,
+    FREE,
+    HINGE,
+    INERTIAL,
+    JOINT_LAWS,
+    LAWS,
+    LAWS_3,
+    PARAMETERS,
+    PRESCRIBED,
+    SEVERAL,
+    SLIDER,
+    SLIDES,
+    TURNS,
+    Forest,
+)
 from sharnir.engine.tree.kernel import CPU_FLAGS
 from sharnir.engine.tree.runtime import CPP, LAWS_CHANGED, OWN_AXES, ROOM, STEEP, TreeStep
 from sharnir.engine.tree.step import finish, guess, project, report, solve, turned_back
-from sharnir.engine.tree.storage import IMPULSES, LAW, LAW_3, REPORT_3, SIZES, LinkView
+from sharnir.engine.tree.storage import IMPULSES, JOINTS, LAW, LAW_3, REPORT_3, ROW, SIZES, START, LinkView
 from sharnir.engine.tree.unrolled import JudgedAxes, UnrolledTree
 from sharnir.laws.axis import INFINITE
 from sharnir.types import PRECISION
 
-GROUPS = (
-    ("stiffness", "rest"), ("damping",), ("friction_static", "friction_dynamic"), ("friction_viscous",), ("friction_stribeck",),
-    ("limit_lower", "limit_upper"), ("restitution",),
-    ("servo_kp", "servo_kd", "servo_position", "servo_velocity", "servo_torque", "servo_max_force"),
-    ("resistance", "inductance", "torque_constant", "gear_ratio", "efficiency", "voltage"), ("rotor_inertia",), ("implicit",),
-)  # values of laws that are arrays together, if one of them is not that of a law that is absent  # fmt: skip
-ENABLES = {"servo_kp", "servo_kd", "servo_torque"}  # of a servo: positions and bounds alone do nothing
+GROUPS: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("stiffness",): ("stiffness", "rest"),
+    ("damping",): ("damping",),
+    ("friction_static", "friction_dynamic"): ("friction_static", "friction_dynamic"),
+    ("friction_viscous",): ("friction_viscous",),
+    ("friction_stribeck",): ("friction_stribeck",),
+    ("friction_load",): ("friction_load",),
+    ("limit_lower", "limit_upper"): ("limit_lower", "limit_upper"),
+    ("restitution",): ("restitution",),
+    ("servo_kp", "servo_kd", "servo_torque"): (
+        "servo_kp", "servo_kd", "servo_torque", "servo_position", "servo_velocity", "servo_max_force",
+    ),
+    ("resistance",): (
+        "resistance", "inductance", "torque_constant", "gear_ratio", "efficiency", "voltage", "rotor_inertia",
+    ),
+    ("implicit",): ("implicit",),
+}  # fmt: skip
+"""Values of laws that are arrays if one of the first is not that of a law that is absent."""
+ENABLING = {name for first in GROUPS for name in first} | {"effort"}
 POTENT = (
     "stiffness", "damping", "friction_static", "friction_dynamic", "friction_viscous", "friction_load", "limit_lower", "limit_upper",
-    "servo_kp", "servo_kd", "servo_torque", "effort", "resistance", "rotor_inertia",
+    "servo_kp", "servo_kd", "servo_torque", "effort", "resistance",
 )  # values without which no law acts on an axis  # fmt: skip
 
 
@@ -81,11 +108,13 @@ class SpecialTree(UnrolledTree):
     """
 
     begins, leaves = True, True
+    awkward = False  # whether what joints carry depends on where they stand
 
     def __init__(self, forest: Forest, program: Any, factor_always: bool, axes: Any, varied: dict[str, np.ndarray]) -> None:
         super().__init__(forest, program, True, factor_always, axes)
         self.varied = varied
         self.constants: dict[str, str] = {}  # of the code, and the places that they are read from
+        self.told: dict[tuple[int, str], list[Any]] = {}  # what joints carry, in the axes of their bases at the start of the step
         self.checks: dict[str, str] = {}  # places of values that are taken for granted, and their names
         self.present = [self._present(i) for i in range(len(forest))]
 
@@ -94,9 +123,8 @@ class SpecialTree(UnrolledTree):
         if not laws:
             return set()
         out = {"effort"}
-        for group in GROUPS:
-            needed = [n for n in group if group[0] != "servo_kp" or n in ENABLES]
-            if any(np.any(np.asarray(laws.get(n, LAWS[n]), float) != LAWS[n]) for n in needed):
+        for first, group in GROUPS.items():
+            if any(np.any(np.asarray(laws.get(n, LAWS[n]), float) != LAWS[n]) for n in first):
                 out |= set(group)
         return out
 
@@ -119,14 +147,20 @@ class SpecialTree(UnrolledTree):
                 return LAWS[of_axis]
             place = f"law_{of_axis}({self.axes[i] + k})"
             if of_axis not in self.present[i]:
-                self.checks[place] = of_axis
+                if of_axis in ENABLING:
+                    self.checks[place] = of_axis
                 return LAWS[of_axis]
             return self._constant(f"{of_axis}_{i}_{k}", place)
         if name == "frame":
             same = not self.varied["frame"][i].any()
         else:
             same = x == 0.0 and not self.varied[name][i, k]
-        return x if same else self._constant(f"{name}_{i}_{k}", f"parameter({sum(INERTIAL.values()) * i + self.start[name] + k})")
+        if same:
+            return x
+        at = sum(INERTIAL.values()) * i + self.start[name] + k
+        if not any(v.any() for v in self.varied.values()):  # at constant places, which many threads read together
+            return self.program.read(f"parameters[{at}]")
+        return self._constant(f"{name}_{i}_{k}", f"parameter({at})")
 
     def idle_checks(self) -> Iterator[str]:
         """Conditions that nothing acts on axes without laws."""
@@ -148,7 +182,11 @@ class SpecialTree(UnrolledTree):
     def put(self, i: int, name: str, x: list[Any]) -> None:
         """What joints carry is reported in the axes that their bases have at the end of the step."""
         base = self.forest.links[i].base
-        if name in ("reaction_f", "reaction_n", "mean_axis") and base >= 0:
+        if name in ("reaction_f", "reaction_n", "mean_axis"):
+            self.told[i, name] = x
+            if not self.awkward:
+                return
+        if (i, name) in self.told and base >= 0:
             x = list(turned_back(LinkView(self, base).M, Vector(*x)))
         super().put(i, name, x)
 
@@ -158,6 +196,9 @@ class SpecialTree(UnrolledTree):
 
     def judged_links(self) -> Iterator[LinkView]:
         absent = set(LAWS) - {n for p in self.present for n in p}
+        rare = {"resistance": ("motor_back", "motor_rotor", "motor_push", "motor_c"), "friction_load": ("load",)}
+        none = {field for law, fields in rare.items() if law in absent for field in fields}
+        self.judged = tuple(n for n in self.judged if n not in none)
         for link in super().judged_links():
             yield LinkView(SpecialJudged(self.program, absent), link.at)
 
@@ -166,11 +207,15 @@ class Special(Unrolled):
     """The C++ of a specialized step: the body of a function that makes some steps of one world."""
 
     def __init__(
-        self, forest: Forest, real: str, factor_always: bool, axes: Any, varied: dict[str, np.ndarray], bodies: list[int]
+        self, forest: Forest, real: str, factor_always: bool, places: list[Place], varied: dict[str, np.ndarray]
     ) -> None:
+        axes = [p.axis for p in places]
         super().__init__(forest, real, SIMULATION, True, factor_always, axes)
-        self.bodies = bodies  # of every link; -1: none that may come to rest
+        self.places = places
+        self.bodies = [p.body if p.kind != PRESCRIBED else -1 for p in places]  # of every link; −1: none that may come to rest
         self.tree: Any = SpecialTree(forest, self.program, factor_always, axes, varied)
+        flipped = {p.joint for p in places if p.sense < 0 and p.kind == SLIDER}
+        self.awkward = self.tree.awkward = any(p.joint in flipped or p.kind in (SLIDES, TURNS) for p in places)
 
     def _copies(self) -> Iterator[tuple[str, str]]:
         for i, link in enumerate(self.forest.links):
@@ -194,24 +239,95 @@ class Special(Unrolled):
             with p.block("if (renew) {"):
                 guess(tree)
                 p.say("renew = false;")
-            p.say("if (whole) { whole = false; ++made; hit = stopped; stopped = 0;")
-            p.say(self._rests())
-            p.say("if (made >= steps) break; count = 0; taken = real(0.0); hit = 0; }")
+            p.say("const bool ended = whole; if (whole) { whole = false; ++made; hit = stopped; stopped = 0;")
+            p.say(self._rests() + "}")
+            with p.block("if ((ended || leaving) && made > 0 && steps - made <= (phase == ALL ? 2 : 0)) {"):
+                self._keep_velocities()
+            p.say("if (made >= steps) break; if (ended) { count = 0; taken = real(0.0); hit = 0; }")
             p.say("unknown = false; learned = false;")
             solve(tree)
             p.say(f"if (failed && !(change <= real({LOOSE})*rounding) && !(coarse && count >= most)) {{")
-            p.say(f"restarted = true; x.mark.data[w] = {STEEP}; break; }}")
+            p.say(f"restarted = true; x.mark.data[w] = {STEEP}; leaving = true; steps = made; stopped = 0; continue; }}")
             p.say("failed = 0;")
-            with p.block("if (phase > 0) {"):
+            with p.block("if (phase == ALL ? steps - made <= 2 : phase > 0) {"):
                 p.say("x.part.data[w] = h;")
                 report(tree)
                 tree.report_idle()
+                if not self.awkward:
+                    self._keep_reactions()
             finish(tree)
             p.say("whole = true;")
         body = p.finish()
         self._used = set(re.findall(r"\b[A-Za-z]\w*_\d+_\d+\b", body))
         self._changed = set(re.findall(r"^([A-Za-z]\w*_\d+_\d+) = ", body, re.M))
         return "\n".join(self._lines(body)).replace("{real}", self.real)
+
+    def _turns(self) -> list[Matrix]:
+        """The axes of all links, as they stand."""
+        out: list[Matrix] = []
+        for link, of in zip(self.tree.links(), self.forest.links, strict=True):
+            own = JOINTS[of.kind].turned(link)
+            frame = link.frame @ own if of.kind not in (FREE, PRESCRIBED) else own
+            out.append(frame if of.base < 0 else out[of.base] @ frame)
+        return out
+
+    def _keep_velocities(self) -> None:
+        """Velocities of bodies after the last step, in the working memory; after the two before it, in the state, and how they
+        changed, as `runtime.store_body` has them.
+        """
+        p, per = self.program, value("(real(1.0)/h)")
+        turns = self._turns()
+        found: list[tuple[int, int, str, str, int, Any]] = []
+        for i, link in enumerate(self.tree.links()):
+            if self.bodies[i] >= 0:
+                for own, name, last in ((link.V, "velocity", "last_v"), (link.W, "spin", "last_w")):
+                    found += [(i, self.bodies[i], name, last, k, x) for k, x in enumerate((turns[i] @ own) * (2.0 * per))]
+        needs = [new for *_, new in found]
+        with p.block("if (made >= steps) {{", *needs, *needs):  # twice: both branches use them
+            for i, _, name, _, k, new in found:
+                p.write(f"number({ROW * (i + 1) + START['u' if name == 'velocity' else 'g'] + k})", new)
+        with p.block("else {"):
+            for _, b, name, last, k, new in found:
+                place = f"x.state.{name}.data[{b}*worlds + w][{k}]"
+                p.write(f"x.state.{last}.data[{b}*worlds + w][{k}]", (new - p.read(place)) * per)
+                p.write(place, new)
+
+    def _keep_reactions(self) -> None:
+        """What joints carry: of the last step in the working memory, of that before it in the state (`runtime.store_reaction`)."""
+        p, told = self.program, self.tree.told
+        turns, scale = self._turns(), value("(real(4.0)/h)")
+        links = self.forest.links
+
+        def outward(i: int, name: str) -> Vector:
+            x = Vector(*told[i, name])
+            return x if links[i].base < 0 else turns[links[i].base] @ x
+
+        found: list[tuple[int, int, str, int, Any]] = []
+        for i, place in enumerate(self.places):
+            if place.body < 0 or place.joint < 0 or (i, "reaction_f") not in told:
+                continue
+            f, l = outward(i, "reaction_f") * float(place.sense), outward(i, "reaction_n") * float(place.sense)
+            at = i
+            while at >= 0 and self.places[at].joint == place.joint:
+                kind = links[at].kind
+                if kind == BALL:
+                    l = Vector(0.0, 0.0, 0.0)
+                elif kind in (HINGE, SLIDER):
+                    d = outward(at, "mean_axis")
+                    if kind == HINGE:
+                        l = l - d * (dot(d, l) / dot(d, d))
+                    else:
+                        f = f - d * (dot(d, f) / dot(d, d))
+                at -= 1
+            for name, x in (("mid_force", f), ("mid_torque", l)):
+                found += [(i, place.joint, name, k, number * scale) for k, number in enumerate(x)]
+        needs = [x for *_, x in found if isinstance(x, Expression)]
+        with p.block("if (phase == ALL && steps - made == 2) {{", *needs, *needs):
+            for _, j, name, k, x in found:
+                p.write(f"x.state.{name}.data[{j}*worlds + w][{k}]", x)
+        with p.block("else {"):
+            for i, _, name, k, x in found:
+                p.write(f"number({ROW * (i + 1) + START['reaction_f' if name == 'mid_force' else 'reaction_n'] + k})", x)
 
     def _rests(self) -> str:
         """How long slow bodies have stood still (`sleep.count_idle`); where some may sleep now, and after the last step, this is
@@ -244,7 +360,8 @@ else for (int k = 0; k < {len(links)}; ++k) {{ real& idle = x.state.idle.data[bo
         tree, names = self.tree, {name: self.source.laws(name) for name in LAWS}
         yield "typedef {real} real;"
         yield "auto& x = t.data[0]; const int todo = x.todo.data[w];"
-        yield "int steps = phase == 0 ? todo - 2 : (phase == 1 ? (todo > 1 ? 1 : 0) : (todo > 0 ? 1 : 0)); x.now_made.data[w] = 0;"
+        yield f"const int ALL = {ALL};"
+        yield "int steps = phase == ALL ? todo : phase == 0 ? todo - 2 : (phase == 1 ? (todo > 1 ? 1 : 0) : (todo > 0 ? 1 : 0)); x.now_made.data[w] = 0;"
         yield "if (todo == 0 || (steps <= 0 && checking == 0)) return 0;"
         yield SPECIAL_HEAD
         yield from (f"#define law_{name}(a) {place}" for name, place in names.items())
@@ -271,7 +388,7 @@ else for (int k = 0; k < {len(links)}; ++k) {{ real& idle = x.state.idle.data[bo
 
 SPECIAL_HEAD = """int count = 0, failed = 0; real change = real(0.0), before = real(0.0), lost = real(0.0);
 int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0;
-bool one = false, unknown = false, learned = false, suspect = false, calm = false; const real onward = real(1.0);
+bool one = false, unknown = false, learned = false, suspect = false; int stalls = 0; const real onward = real(1.0);
 (void)changed; (void)wrong; (void)fewest; (void)patience; (void)one; (void)unknown; (void)learned; (void)suspect; (void)onward;
 const int worlds = x.worlds;
 const real h = x.settings.dt.data[0], dt = h, tolerance = x.tolerance, law_tolerance = x.law_tolerance; (void)law_tolerance;
@@ -292,7 +409,7 @@ real* const row_of_world = numbers + w*x.memory_world; (void)row_of_world;
 #define number(k) row_of_world[k]
 #endif"""
 SPECIAL_BEGIN = """int made = 0, hit = 0; real taken = real(0.0); const int fresh = x.fresh.data[w];
-bool renew = fresh > 0, whole = false; stopped = fresh; x.fresh.data[w] = 0;
+bool renew = fresh > 0, whole = false, leaving = false; stopped = fresh; x.fresh.data[w] = 0;
 bool restarted = !fresh && stored(1) - wp::floor(stored(1)) > real(0.25);"""
 SPECIAL_END = """x.passes.data[w] = count; x.parts.data[w] = 1; x.change.data[w] = change; x.taken.data[w] = taken;
 x.hit.data[w] = hit; x.now_made.data[w] = made; x.todo.data[w] = failed ? 0 : todo - made;
@@ -325,9 +442,9 @@ class Specialized:
             if name == "inertia":
                 other = np.stack([other[..., r, c] for r, c in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))], -1)
             self.varied[name] = other.reshape(len(plan.places), -1)
-        axes = [p.axis for p in plan.places]
-        bodies = [p.body if p.kind != PRESCRIBED else -1 for p in plan.places]
-        self.body = Special(self.forest, CPP, on_gpu, axes, self.varied, bodies).simulation()
+        code = Special(self.forest, CPP, on_gpu, plan.places, self.varied)
+        self.body, self.awkward = code.simulation(), code.awkward
+        self.phases = (0, 1, 2) if code.awkward else (ALL,)
 
     @staticmethod
     def _told(x: np.ndarray, name: str, n: int) -> Any:
@@ -351,6 +468,10 @@ class Specialized:
         return _kernels[name]
 
 
+ALL = 3
+"""The phase that makes all steps. Of joints whose reaction depends on where they stand (`runtime.store_reaction`) the last two are
+launches of their own: phase 0 makes all but two, 1 one if there are two, 2 one.
+"""
 _kernels: dict[str, Any] = {}  # by module name
 
 
@@ -359,7 +480,7 @@ def make_kernel(body: str, name: str) -> Any:
 
     @wp.func_native(body)
     def advance(t: wp.array(dtype=TreeStep), w: int, phase: int, checking: int) -> int:
-        """Steps of a world: all but two of those to be made (phase 0), one if there are two (1), one (2)."""
+        """Steps of a world (see `ALL`)."""
         return 0
 
     @wp.kernel(module=name, enable_backward=False)

@@ -57,6 +57,7 @@ from sharnir.laws.axis import not_
 
 FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
 GEAR = 16  # steps that are made in second gear before the first is tried again
+STALLS = 4  # passes in turn that do not reduce the error: then the exact derivative is needed
 PATIENCE = 8  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
 TOLERANCE = {"double": 2.5e-14, "single": 2.5e-9}
 """Error of a scaled mean speed (rad, m) that iterations may leave: energy is kept to 1e-9 and 1e-4 of its scale for long."""
@@ -584,8 +585,8 @@ class Emitted:
                 p.say(f"if (gear == 0 && (({settled_text}pass > 1 && !(change <= real(0.5)*before)) || pass == limit)) {{")
                 p.say(f"gear = {GEAR}; restarted = true; pass = -1; continue; }}")
             if self.leaves:
-                p.say(f"if (pass == 0) calm = false; const bool settled = {'changed == 0' if laws else 'true'};")
-                p.say("if (calm && settled && !(change <= real(0.5)*before)) { failed = 1; break; } calm = settled;")
+                p.say(f"stalls = pass > 0 && {'changed == 0 && ' if laws else ''}!(change <= real(0.5)*before) ? stalls + 1 : 0;")
+                p.say(f"if (stalls >= {STALLS}) {{ failed = 1; break; }}")
             p.say("if (pass == limit || count >= most) { failed = 1; break; }")
 
     def in_second_gear(self) -> Iterator[None]:
