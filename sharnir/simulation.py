@@ -71,6 +71,7 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         sleep: whether bodies, mechanisms and ropes at rest sleep until something wakes them (`SolverImpulse`).
         iterations, position_iterations, erp, tolerance, threads: see `SolverImpulse`;
             `SolverDirect` takes iterations, closing_iterations, tolerance, gap, threads.
+        specialize: whether the steps of trees are compiled for this model (`SolverDirect`); None: on a GPU, where that can be.
     """
 
     __slots__ = (

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.around import begin_steps, end_steps
+from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.forest import BALL, LAWS, PRESCRIBED, SLIDES, TURNS
 from sharnir.engine.tree.runtime import LAWS_CHANGED, ROOM, TreeSettings, TreeStep, generic_kernel
 from sharnir.engine.tree.special import Specialized, acting_laws
@@ -201,7 +201,8 @@ class Trees:
         if len(places) > most:
             return f"the model has {len(places)} links; at most {most} are allowed"
         if int(m.drives.count):
-            return f"joint {names[int(m.drives.joint.numpy()[0])]!r} has an engine or a cylinder, whose force is found before each step"
+            driven = names[int(m.drives.joint.numpy()[0])]
+            return f"joint {driven!r} has an engine or a cylinder, whose force is found before each step"
         strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if names else np.ones(0)
         weak = np.flatnonzero(((strength < 1e30) & (strength > 0)).reshape(len(names), -1).any(1)) if names else []
         if len(weak):
@@ -315,9 +316,15 @@ class Trees:
             n = len(p.slots) or (3 if p.kind == BALL else 1)
             for name, x in now.items():
                 acting = p.axis >= 0 and (name == "effort" or acts[p.joint, w])
-                if acting and (x[p.axis : p.axis + n, w] != LAWS[name]).any() and not np.any(laws.get(name, LAWS[name]) != LAWS[name]):
+                if (
+                    acting
+                    and (x[p.axis : p.axis + n, w] != LAWS[name]).any()
+                    and not np.any(laws.get(name, LAWS[name]) != LAWS[name])
+                ):
                     where = f" in world {w}" if m.worlds > 1 else ""
-                    words = f"joint {names[p.joint]!r}: {name} acts{where}, which it did not when the steps were compiled for the model"
+                    words = (
+                        f"joint {names[p.joint]!r}: {name} acts{where}, which it did not when steps were compiled for the model"
+                    )
                     level, frame = 2, sys._getframe(1)
                     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
                         frame, level = frame.f_back, level + 1

@@ -2,7 +2,7 @@
 
 Vectors are in the links' own axes. What the model has now decides which laws the code has (`acting_laws`); values of laws that it
 has not are compared with those that it takes for granted, before each call: where they are others, where joints are disabled, a
-tree sleeps or outer forces act, and where a step needs the exact derivative, the world is marked (`Mark`) and left to the code
+tree sleeps or outer forces act, and where a step needs the exact derivative, the world is marked (`runtime.OTHER_KINDS` …) and left to the code
 for any forest.
 """
 
@@ -64,8 +64,8 @@ GROUPS: dict[tuple[str, ...], tuple[str, ...]] = {
 """Values of laws that are arrays if one of the first is not that of a law that is absent."""
 ENABLING = {name for first in GROUPS for name in first} | {"effort"}
 POTENT = (
-    "stiffness", "damping", "friction_static", "friction_dynamic", "friction_viscous", "friction_load", "limit_lower", "limit_upper",
-    "servo_kp", "servo_kd", "servo_torque", "effort", "resistance",
+    "stiffness", "damping", "friction_static", "friction_dynamic", "friction_viscous", "friction_load", "limit_lower",
+    "limit_upper", "servo_kp", "servo_kd", "servo_torque", "effort", "resistance",
 )  # values without which no law acts on an axis  # fmt: skip
 
 
@@ -293,7 +293,7 @@ class Special(Unrolled):
                 p.write(place, new)
 
     def _keep_reactions(self) -> None:
-        """What joints carry: of the last step in the working memory, of that before it in the state (`runtime.store_reaction`)."""
+        """What joints carry (`runtime.store_reaction`): of the last step in the working memory, of that before it in the state."""
         p, told = self.program, self.tree.told
         turns, scale = self._turns(), value("(real(4.0)/h)")
         links = self.forest.links
@@ -334,25 +334,28 @@ class Special(Unrolled):
         left to what comes after the launch.
         """
         links = [i for i, body in enumerate(self.bodies) if body >= 0]
-        slow = (
-            f"still[{n}] = "
-            + " + ".join(f"{f}V_{i}_{k}*V_{i}_{k}" if f == "" else f"{f}W_{i}_{k}*W_{i}_{k}" for f in ("", f"reach_{n}*") for k in range(3))
-            + " <= slowest; slow = slow || still[{n}];".replace("{n}", str(n))
+
+        def square(name: str, i: int) -> str:
+            return "(" + " + ".join(f"{name}_{i}_{k}*{name}_{i}_{k}" for k in range(3)) + ")"
+
+        slow = [
+            f"still[{n}] = {square('V', i)} + reach_{n}*{square('W', i)} <= slowest; slow = slow || still[{n}];"
             for n, i in enumerate(links)
-        )
-        return f"""if (watching) {{ bool still[{len(links)}], slow = false;
+        ]
+        return f"""if (watching) {{ bool still[{max(1, len(links))}], slow = false;
 {" ".join(slow)}
 if (slow && made < steps) {{ const real after = x.settings.sleep.data[0]; bool due = false;
 for (int k = 0; k < {len(links)}; ++k) {{ const real idle = x.state.idle.data[bodies[k]*worlds + w];
 if (still[k] && idle + h >= after && wp::floor((idle + h)/after) > wp::floor(idle/after)) due = true; }}
 if (due) steps = made;
-else for (int k = 0; k < {len(links)}; ++k) {{ real& idle = x.state.idle.data[bodies[k]*worlds + w]; idle = still[k] ? idle + h : real(0.0); }}
+else for (int k = 0; k < {len(links)}; ++k) {{ real& idle = x.state.idle.data[bodies[k]*worlds + w];
+idle = still[k] ? idle + h : real(0.0); }}
 }} x.slow.data[w] = slow; }} else x.slow.data[w] = false;"""
 
     def _resting_tables(self) -> Iterator[str]:
         """Bodies that may come to rest, and how far they reach."""
         links = [i for i, body in enumerate(self.bodies) if body >= 0]
-        yield f"const int bodies[{len(links)}] = {{{', '.join(str(self.bodies[i]) for i in links)}}};"
+        yield f"const int bodies[{max(1, len(links))}] = {{{', '.join(str(self.bodies[i]) for i in links)}}}; (void)bodies;"
         yield "const real slowest = real(0.25)*h*h*x.slowest*x.slowest;"
         yield from (f"const real reach_{n} = x.reach.data[{i}]*x.reach.data[{i}];" for n, i in enumerate(links))
 
@@ -361,7 +364,8 @@ else for (int k = 0; k < {len(links)}; ++k) {{ real& idle = x.state.idle.data[bo
         yield "typedef {real} real;"
         yield "auto& x = t.data[0]; const int todo = x.todo.data[w];"
         yield f"const int ALL = {ALL};"
-        yield "int steps = phase == ALL ? todo : phase == 0 ? todo - 2 : (phase == 1 ? (todo > 1 ? 1 : 0) : (todo > 0 ? 1 : 0)); x.now_made.data[w] = 0;"
+        yield "const int one_step = phase == 1 ? (todo > 1 ? 1 : 0) : (todo > 0 ? 1 : 0); x.now_made.data[w] = 0;"
+        yield "int steps = phase == ALL ? todo : (phase == 0 ? todo - 2 : one_step);"
         yield "if (todo == 0 || (steps <= 0 && checking == 0)) return 0;"
         yield SPECIAL_HEAD
         yield from (f"#define law_{name}(a) {place}" for name, place in names.items())
@@ -469,8 +473,8 @@ class Specialized:
 
 
 ALL = 3
-"""The phase that makes all steps. Of joints whose reaction depends on where they stand (`runtime.store_reaction`) the last two are
-launches of their own: phase 0 makes all but two, 1 one if there are two, 2 one.
+"""The phase that makes all steps. With joints whose reaction depends on where they stand (`runtime.store_reaction`) the last two
+are launches of their own: phase 0 makes all but two, 1 one if there are two, 2 one.
 """
 _kernels: dict[str, Any] = {}  # by module name
 
