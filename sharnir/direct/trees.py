@@ -171,7 +171,7 @@ class Trees:
         strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if m.joint_kinds else np.ones(0)
         t.breakable = int(((strength < 1e30) & (strength > 0)).any())
         fill(t, m, n, "turn origin")
-        fill(t, m, None, "pushed passes change part taken hit slow loaded")
+        fill(t, m, None, "pushed passes change part taken hit slow loaded todo now_made fresh mark")
         t.parts, t.projected, t.done, t.residual = solver.parts, solver.projected, solver.done, solver.residual
         t.grades, t.made = solver.grades, solver._made
         solver._watch(state, control, 0)
@@ -204,10 +204,10 @@ class Trees:
             driven = names[int(m.drives.joint.numpy()[0])]
             return f"joint {driven!r} has an engine or a cylinder, whose force is found before each step"
         strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if names else np.ones(0)
-        weak = np.flatnonzero(((strength < 1e30) & (strength > 0)).reshape(len(names), -1).any(1)) if names else []
+        weak: Any = np.flatnonzero(((strength < 1e30) & (strength > 0)).reshape(len(names), -1).any(1)) if names else []
         if len(weak):
             return f"joint {names[weak[0]]!r} may break"
-        loads = np.flatnonzero((control.friction_load.numpy() > 0).any(-1)) if m.speeds else []
+        loads: Any = np.flatnonzero((control.friction_load.numpy() > 0).any(-1)) if m.speeds else []
         if len(loads):
             joint = int(np.searchsorted(m.v_start, loads[0], side="right")) - 1
             return f"joint {names[joint]!r} has friction that grows with its load"
@@ -224,7 +224,6 @@ class Trees:
         solver, m, device = self.solver, self.model, self.model.device
         if self._special is None:
             self._special = Specialized(self.plan, m, control, wp.get_device(device).is_cuda)
-        fill(t, m, None, "todo now_made fresh mark")
         t.unfinished, t.going_on = (wp.zeros(1, dtype=wp.int32, device=device) for _ in range(2))
         t.special = 1
         own = TreeStep()

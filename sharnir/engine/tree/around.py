@@ -1,10 +1,15 @@
 """What is done before and after specialized steps (`special`): the same for all forests."""
 
+from typing import Any
+
 import warp as wp
 
+from sharnir.engine.tree.forms import turn_twists, unlike
+from sharnir.engine.tree.kernel import CPU_FLAGS
 from sharnir.engine.tree.runtime import (
     IS_OTHER,
     TreeStep,
+    begin_counts,
     count,
     idle_step,
     is_untouched,
@@ -14,8 +19,6 @@ from sharnir.engine.tree.runtime import (
     set_kinds,
     store,
     store_report,
-    turn_twists,
-    unlike,
 )
 from sharnir.sleep import at_rest_together, fall_asleep, wake_by_caller
 from sharnir.types import PRECISION, real, vec3
@@ -33,10 +36,7 @@ def begin_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.in
         return
     t[0].made[w] = 0
     t[0].mark[w] = 0
-    if t[0].going_on[0] == 0:
-        t[0].projected[w] = real(0.0)
-        for g in range(4):
-            t[0].grades[g, w] = 0
+    begin_counts(t, w)
     wake_by_caller(t[0].rest, w)
     fresh = set_kinds(t, w) or not is_untouched(t, w)
     if at_rest_together(t[0].rest, w):
@@ -91,6 +91,24 @@ def end_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int3
             keep(t, w)
         if t[0].made[w] < n[w]:
             t[0].unfinished[0] = 1
+
+
+def special_kernel(body: str, name: str) -> Any:
+    """The kernel that makes the steps of a phase by the emitted C++ `body`."""
+
+    @wp.func_native(body)
+    def advance(t: wp.array(dtype=TreeStep), w: int, phase: int, checking: int) -> int:
+        """Steps of a world (`special.ALL`)."""
+        return 0
+
+    @wp.kernel(module=name, enable_backward=False)
+    def special_steps(t: wp.array(dtype=TreeStep), first: int, phase: int, checking: int):
+        w = first + wp.tid()
+        advance(t, w, phase, checking)
+
+    options = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": CPU_FLAGS}
+    special_steps.module.options |= options
+    return special_steps
 
 
 begin_steps.module.options |= {"fast_math": PRECISION == "single", "enable_backward": False}

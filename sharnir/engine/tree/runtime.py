@@ -484,70 +484,6 @@ def is_untouched(t: wp.array(dtype=TreeStep), w: int) -> bool:
     return True
 
 
-@wp.func
-def turn_twists(t: wp.array(dtype=TreeStep), w: int, to_own: int):
-    """Bring what is stored to the links' own axes, or to those of the world, if it is in the others."""
-    if (t[0].state.tree[1, w] >= IS_OWN) == (to_own == 1):
-        return
-    t[0].state.tree[1, w] = t[0].state.tree[1, w] + IS_OWN * real(2 * to_own - 1)
-    for i in range(t[0].links):
-        kind = t[0].kind[i + t[0].links * w]
-        if kind < 0:
-            continue
-        row = t[0].first[i]
-        base = t[0].base[i + t[0].links * w]
-        carried = quat(real(0.0), real(0.0), real(0.0), real(1.0))
-        if base >= 0:
-            carried = t[0].turn[base, w]
-        turn = carried * t[0].frame[i, w]
-        if kind == IS_FREE or kind == IS_PRESCRIBED:
-            turn = get_quat(t, row + FREE_ROTATION, w)
-        elif kind == IS_BALL:
-            turn = turn * get_quat(t, row + BALL_ROTATION, w)
-            for k in range(4):
-                at = row + BALL_HISTORY + 3 * k
-                put_triple(t, at, w, turned_to(carried, triple(t, at, w), to_own))
-        elif kind == IS_TURNS:
-            turn = turn * get_quat(t, row + TURNS_ROTATION, w)
-        elif kind == IS_HINGE:
-            q = real(0.5) * t[0].state.tree[row + Q, w]
-            turn = turn * quat(real(0.0), real(0.0), wp.sin(q), wp.cos(q))
-        turn = unit(turn)
-        t[0].turn[i, w] = turn
-        at = row + twist_row(kind)
-        put_triple(t, at, w, turned_to(turn, triple(t, at, w), to_own))
-        put_triple(t, at + 3, w, turned_to(turn, triple(t, at + 3, w), to_own))
-
-
-@wp.func
-def turned_to(turn: quat, x: vec3, to_own: int) -> vec3:
-    """A vector of the world in the axes of a frame, or the reverse."""
-    if to_own == 1:
-        return wp.quat_rotate_inv(turn, x)
-    return wp.quat_rotate(turn, x)
-
-
-@wp.func
-def unlike(t: wp.array(dtype=TreeStep), w: int) -> int:
-    """Why specialized code cannot make the next step of a world (a mark); 0 if it can. Values of laws it compares itself."""
-    for i in range(t[0].links):
-        at = i + t[0].links * w
-        b = t[0].body[i]
-        if t[0].kind[at] != t[0].kind_built[i]:
-            return IS_OTHER
-        if b >= 0:
-            if some(t[0].control.force[b, w]) or some(t[0].control.torque[b, w]):
-                return IS_PUSHED
-            if some(t[0].control.force_once[b, w]) or some(t[0].control.torque_once[b, w]):
-                return IS_PUSHED
-    gear = t[0].state.tree[1, w]
-    if gear >= IS_OWN:
-        gear = gear - IS_OWN
-    if gear >= real(1.0) and t[0].state.tree[0, w] != real(0.0):
-        return IS_STEEP
-    return 0
-
-
 # ---- after steps -------------------------------------------------------------------------------------------------------------
 
 
@@ -791,6 +727,17 @@ def hardest_body(t: wp.array(dtype=TreeStep), w: int) -> int:
 
 
 @wp.func
+def begin_counts(t: wp.array(dtype=TreeStep), w: int):
+    """What a call counts begins anew, unless another launch has begun it."""
+    if t[0].special == 1:
+        if t[0].going_on[0] == 1:
+            return
+    t[0].projected[w] = real(0.0)
+    for g in range(4):
+        t[0].grades[g, w] = 0
+
+
+@wp.func
 def idle_step(t: wp.array(dtype=TreeStep), w: int):
     """A step of a world in which all sleep."""
     t[0].change[w] = real(0.0)
@@ -804,6 +751,7 @@ def idle_step(t: wp.array(dtype=TreeStep), w: int):
 
 def make_kernel(body: str, name: str, drives: bool) -> Any:
     """The kernel that makes steps by the emitted C++ `body`; with drives of the table, or without."""
+    from sharnir.engine.tree.forms import turn_twists, unlike  # which stand on this file
 
     @wp.func_native(body)
     def advance(t: wp.array(dtype=TreeStep), w: int, steps: int, fresh: int, reporting: int) -> int:
@@ -818,10 +766,7 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
             return
         wake_by_caller(t[0].rest, w)
         t[0].made[w] = n[w]
-        if t[0].special == 0 or t[0].going_on[0] == 0:
-            t[0].projected[w] = real(0.0)
-            for g in range(4):
-                t[0].grades[g, w] = 0
+        begin_counts(t, w)
         fresh = int(set_kinds(t, w) or not is_untouched(t, w))
         if fresh == 0:
             turn_twists(t, w, 0)

@@ -1,9 +1,9 @@
 """Code for the trees of one model: topology, axes, kinds of joints and which laws act are constants; all values are arrays.
 
 Vectors are in the links' own axes. What the model has now decides which laws the code has (`acting_laws`); values of laws that it
-has not are compared with those that it takes for granted, before each call: where they are others, where joints are disabled, a
-tree sleeps or outer forces act, and where a step needs the exact derivative, the world is marked (`runtime.OTHER_KINDS` …) and left to the code
-for any forest.
+has not are compared with those that it takes for granted, before each call. Where they are others, where joints are disabled, a
+tree sleeps or outer forces act, and where a step needs the exact derivative, the world is marked (`TreeStep.mark`) and left to
+the code for any forest.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import warp as wp
 
 from sharnir.emit.algebra import Matrix, Vector, dot
 from sharnir.emit.expressions import Expression, value
+from sharnir.engine.tree.around import special_kernel
 from sharnir.engine.tree.build import Place, Plan
 from sharnir.engine.tree.code import LOOSE, SIMULATION, Unrolled, stored_fields
 from sharnir.engine.tree.forest import (
@@ -36,8 +36,7 @@ from sharnir.engine.tree.forest import (
     TURNS,
     Forest,
 )
-from sharnir.engine.tree.kernel import CPU_FLAGS
-from sharnir.engine.tree.runtime import CPP, LAWS_CHANGED, OWN_AXES, ROOM, STEEP, TreeStep
+from sharnir.engine.tree.runtime import CPP, LAWS_CHANGED, OWN_AXES, ROOM, STEEP
 from sharnir.engine.tree.step import finish, guess, project, report, solve, turned_back
 from sharnir.engine.tree.storage import IMPULSES, JOINTS, LAW, LAW_3, REPORT_3, ROW, SIZES, START, LinkView
 from sharnir.engine.tree.unrolled import JudgedAxes, UnrolledTree
@@ -266,7 +265,8 @@ class Special(Unrolled):
         """The axes of all links, as they stand."""
         out: list[Matrix] = []
         for link, of in zip(self.tree.links(), self.forest.links, strict=True):
-            own = JOINTS[of.kind].turned(link)
+            joint: Any = JOINTS[of.kind]
+            own = joint.turned(link)
             frame = link.frame @ own if of.kind not in (FREE, PRESCRIBED) else own
             out.append(frame if of.base < 0 else out[of.base] @ frame)
         return out
@@ -293,7 +293,7 @@ class Special(Unrolled):
                 p.write(place, new)
 
     def _keep_reactions(self) -> None:
-        """What joints carry (`runtime.store_reaction`): of the last step in the working memory, of that before it in the state."""
+        """What joints carry (`runtime.store_reaction`): of the last step in the working memory, of that before in the state."""
         p, told = self.program, self.tree.told
         turns, scale = self._turns(), value("(real(4.0)/h)")
         links = self.forest.links
@@ -425,8 +425,8 @@ class Specialized:
 
     def __init__(self, plan: Plan, model: Any, control: Any, on_gpu: bool) -> None:
         laws = acting_laws(model, control)
-        acts = control.acts.numpy().any(-1) if len(model.joint_kinds) else np.zeros(0, bool)
-        forced = laws["effort"].any(-1) if model.speeds else np.zeros(0, bool)
+        acts: Any = control.acts.numpy().any(-1) if len(model.joint_kinds) else np.zeros(0, bool)
+        forced: Any = laws["effort"].any(-1) if model.speeds else np.zeros(0, bool)
         of_links: list[dict[str, Any]] = []
         for p in plan.places:
             own: dict[str, Any] = {}
@@ -468,7 +468,7 @@ class Specialized:
         """The kernel; the same for the same code."""
         name = "sharnir.tree_" + hashlib.sha256((PRECISION + self.body).encode()).hexdigest()[:16]
         if name not in _kernels:
-            _kernels[name] = make_kernel(self.body, name)
+            _kernels[name] = special_kernel(self.body, name)
         return _kernels[name]
 
 
@@ -477,21 +477,3 @@ ALL = 3
 are launches of their own: phase 0 makes all but two, 1 one if there are two, 2 one.
 """
 _kernels: dict[str, Any] = {}  # by module name
-
-
-def make_kernel(body: str, name: str) -> Any:
-    """The kernel that makes the steps of a phase by the emitted C++ `body`."""
-
-    @wp.func_native(body)
-    def advance(t: wp.array(dtype=TreeStep), w: int, phase: int, checking: int) -> int:
-        """Steps of a world (see `ALL`)."""
-        return 0
-
-    @wp.kernel(module=name, enable_backward=False)
-    def special_steps(t: wp.array(dtype=TreeStep), first: int, phase: int, checking: int):
-        w = first + wp.tid()
-        advance(t, w, phase, checking)
-
-    options = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": CPU_FLAGS}
-    special_steps.module.options |= options
-    return special_steps
