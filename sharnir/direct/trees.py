@@ -11,17 +11,16 @@ from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.forest import BALL, PRESCRIBED, SLIDES, TURNS
 from sharnir.engine.tree.runtime import ROOM, TreeSettings, TreeStep, generic_kernel
 from sharnir.engine.tree.storage import ROW, ROW_APART
-from sharnir.model import DYNAMIC, Control, Model, State, fill, scene_scale
+from sharnir.model import Control, Model, State, fill, scene_scale
 from sharnir.rope.solver import HEARD, MOST_PASSES, NEVER
 from sharnir.sleep import SLOWEST, joining, reaches, rest_of
 from sharnir.solver import write
 from sharnir.spatial import matrix_to_quat
-from sharnir.tables import of_first, table
+from sharnir.tables import table
 from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
 
 TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
 ROUNDING = {"double": 1e-16, "single": 1e-7}  # rad or scene lengths, times the links: what changes by rounding
-HEAVY = 300.0  # times the mass of the lightest body: reactions of light links between alternate from step to step
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
 PASSES = 30  # of an iteration: then the step is divided
 
@@ -66,12 +65,9 @@ class Trees:
 
     def settle(self, control: Control) -> bool:
         """Whether the iterations of trees are known to end: not yet with friction or limits in balls, friction that several axes
-        share, drives taken at the end of a step, a tolerance that is an impulse, and bodies that weigh hundreds of times others.
+        share, and a tolerance that is an impulse.
         """
         m = self.model
-        mass = of_first(m.bodies.mass)[m.bodies.motion.numpy() == DYNAMIC]
-        if len(mass) and mass.max() > HEAVY * mass[mass > 0].min(initial=np.inf):
-            return False
         if int(self.solver.settings.absolute.numpy()[0]) or any(p.kind in (SLIDES, TURNS) for p in self.plan.places):
             return False
         if not m.speeds:
@@ -79,7 +75,7 @@ class Trees:
         friction = control.friction_static.numpy() + control.friction_dynamic.numpy() + control.friction_load.numpy()
         balls = [(k, kind) for k, kind in enumerate(m.joint_kinds) if len(kind.turns) == 3]
         held = any(kind.ball is not None or friction[m.v_start[k] : m.v_start[k] + kind.v_size].any() for k, kind in balls)
-        return not held and not m.axes.implicit.numpy().any()
+        return not held
 
     @property
     def rows(self) -> int:

@@ -382,8 +382,10 @@ class OneAxis:
         mode, limit, u0 = link.mode, link.limit, link.u0
         self.learn_response(link)
         holds = ((mode > HELD - 0.5) & (mode < HELD + 0.5)) | ((mode > HOLDING - 0.5) & (mode < HOLDING + 0.5))
-        rests = (mode > STAYING - 0.5) & (mode < STAYING + 0.5) & (absolute(u0) <= 0.0) & (link.hold > 0.0)
-        stuck = select(holds | rests, 1.0, 0.0)
+        stays = (mode > STAYING - 0.5) & (mode < STAYING + 0.5) & (link.hold > 0.0)
+        free = 4.0 / link.h * link.ratio * link.z_free - u0  # u₁ without friction
+        can_hold = absolute(free) <= link.hold * (link.ratio * link.ratio * link.D)
+        stuck = select(holds | (stays & ((absolute(u0) <= 0.0) | can_hold)), 1.0, 0.0)
         leaves = leaving_speed(limit, u0, link.restitution)
         more = self.end_speed(link) - leaves
         thrown = more * limit > 0.0

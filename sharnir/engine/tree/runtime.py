@@ -44,7 +44,10 @@ def _places(kind: int) -> dict[str, Any]:
 
 HINGE_AT, SLIDER_AT, BALL_AT, FREE_AT, WELD_AT = (_places(kind) for kind in (HINGE, SLIDER, BALL, FREE, WELD))
 KIND_AT = wp.constant(sum(size for _, size in stored_fields(FREE)))  # after as many rows as any kind needs, the kind itself
-ROOM = int(KIND_AT) + 1  # rows of a link
+CHANGE_AT = wp.constant(int(KIND_AT) + 1)  # and how force and moment of its joint changed in the step before
+ROOM = int(CHANGE_AT) + 6  # rows of a link
+SUDDEN = wp.constant(real(16.0))  # squared ratio of a change to the next one, from which it was a jump,
+SLIGHT = wp.constant(real(0.01))  # unless its square is a smaller part of that of the quantity
 Q, STUCK, LIMIT, SU, CURRENT, ROTOR = (
     SLIDER_AT[name] for name in ("q", "stuck", "limit", "SU", "current", "rotor")
 )  # of a hinge, too
@@ -336,6 +339,9 @@ def load(t: wp.array(dtype=TreeStep), w: int):
     """Coordinates and twists from the poses and velocities of the bodies."""
     t[0].state.tree[0, w] = t[0].settings.dt[0]
     t[0].state.history[w] = 0
+    for j in range(t[0].joints.count):
+        t[0].state.mid_force[j, w] = vec3(real(0.0))
+        t[0].state.mid_torque[j, w] = vec3(real(0.0))
     fastest = real(0.0)
     for b in range(t[0].bodies.count):
         fastest = wp.max(fastest, wp.length(t[0].state.velocity[b, w]))
@@ -552,19 +558,26 @@ def store_body(
         omega = wp.quat_rotate(turn, omega)
     dv = (v - t[0].state.velocity[b, w]) * per
     dw = (omega - t[0].state.spin[b, w]) * per
-    more = dv - t[0].state.last_v[b, w]
-    more_w = dw - t[0].state.last_w[b, w]
-    m = t[0].bodies.mass[b, w]
-    I = t[0].bodies.inertia[b, w]
-    least = wp.min(I[0, 0], wp.min(I[1, 1], I[2, 2]))
-    goes_on = m * wp.dot(more, more) + least * wp.dot(more_w, more_w) < m * wp.dot(dv, dv) + least * wp.dot(dw, dw)
-    t[0].state.trend[b, w] = real(goes_on)
-    t[0].state.acceleration[b, w] = dv + more * (real(0.5) * real(goes_on))
+    change = dv - t[0].state.last_v[b, w]
+    t[0].state.acceleration[b, w] = at_end(dv, change, t[0].state.slope_v[b, w])
+    t[0].state.slope_v[b, w] = change
     t[0].state.last_v[b, w] = dv
     t[0].state.last_w[b, w] = dw
     t[0].state.velocity[b, w] = v
     t[0].state.spin[b, w] = omega
-    t[0].state.momentum[b, w] = wp.quat_rotate(R, I * wp.quat_rotate_inv(R, omega))
+    t[0].state.momentum[b, w] = wp.quat_rotate(R, t[0].bodies.inertia[b, w] * wp.quat_rotate_inv(R, omega))
+
+
+@wp.func
+def at_end(mean: vec3, change: vec3, before: vec3) -> vec3:
+    """A quantity at the end of a step from its mean over the step, the change of that mean, and the change before.
+
+    Means f of steps alternate about the true value: f + ½ (last change) would double that, f + ½ (change before the last) has
+    none of it, and is of second order, too. A jump is not carried on.
+    """
+    if wp.length_sq(before) <= wp.max(SUDDEN * wp.length_sq(change), SLIGHT * wp.length_sq(mean)):
+        return mean + before * real(0.5)
+    return mean
 
 
 @wp.func
@@ -636,13 +649,20 @@ def store_reaction(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, kind: in
                 else:
                     f = f - d * (wp.dot(d, f) / wp.dot(d, d))
             at = at - 1
-    before_f = t[0].state.mid_force[j, w]
-    before_l = t[0].state.mid_torque[j, w]
-    more = real(0.5) * t[0].state.trend[t[0].body[i], w]
-    if wp.length_sq(before_f) + wp.length_sq(before_l) == real(0.0):
-        more = real(0.0)
-    t[0].state.joint_force[j, w] = f + (f - before_f) * more
-    t[0].state.joint_torque[j, w] = l + (l - before_l) * more
+    row = t[0].first[i] + CHANGE_AT
+    change_f = f - t[0].state.mid_force[j, w]
+    change_l = l - t[0].state.mid_torque[j, w]
+    before_f = triple(t, row, w)
+    before_l = triple(t, row + 3, w)
+    if not (some(t[0].state.mid_force[j, w]) or some(t[0].state.mid_torque[j, w])):  # the first step
+        change_f = zero
+        change_l = zero
+        before_f = zero
+        before_l = zero
+    t[0].state.joint_force[j, w] = at_end(f, change_f, before_f)
+    t[0].state.joint_torque[j, w] = at_end(l, change_l, before_l)
+    put_triple(t, row, w, change_f)
+    put_triple(t, row + 3, w, change_l)
     t[0].state.mid_force[j, w] = f
     t[0].state.mid_torque[j, w] = l
 
@@ -752,8 +772,8 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
             if fresh == 1:
                 load(t, w)
             left = n[w] - step
-            if left > 2:  # of the last two, what joints carry and accelerations are read
-                left = left - 2
+            if left > 3:  # of the last three, what joints carry and accelerations are read
+                left = left - 3
             else:
                 left = 1
             if wp.static(drives):
@@ -762,7 +782,9 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
             if push(t, w) or t[0].loaded[w] == 1:
                 left = 1
             left = wp.min(left, most - step)
-            reporting = int(step + left >= n[w] - 1 or t[0].loaded[w] == 1)
+            reporting = int(step + left >= n[w] - 2 or t[0].loaded[w] == 1)
+            if wp.static(drives):  # they read what they gave in the last step
+                reporting = 1
             made = advance(t, w, left, fresh, reporting)
             fresh = 0
             broken = made < 0
