@@ -203,8 +203,14 @@ class SolverDirect(TreeSolver):
         return self._trees is not None and self._trees.act_on(control) and self._trees.settle(control)
 
     def _judges_each(self) -> bool:
-        """Trees in joint coordinates do not: their energy is exact where their iterations converge, which each step tells."""
-        return not self._lean and super()._judges_each()
+        """Trees in joint coordinates do not where they measure what their drives give."""
+        return self._measured_work() is None and super()._judges_each()
+
+    def _measured_work(self) -> Any:
+        return self._trees.work if self._lean and self._trees is not None and self._trees.measures else None
+
+    def _rotors(self) -> list[int]:
+        return self._trees.rotors if self._lean and self._trees is not None else []
 
     def _structure(self, state: State, control: Control) -> tuple[Any, Any]:
         self._check_ropes(state)

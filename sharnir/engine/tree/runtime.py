@@ -15,7 +15,7 @@ import warp as wp
 from sharnir.collision.data import Contacts
 from sharnir.engine.tree import exact_several
 from sharnir.engine.tree.code import SIMULATION, Loop, stored_fields
-from sharnir.engine.tree.forest import BALL, FREE, HINGE, KINDS, OFF, PRESCRIBED, SLIDER, SLIDES, TURNS, USUAL, WELD
+from sharnir.engine.tree.forest import BALL, FREE, HINGE, KINDS, OFF, PRESCRIBED, ROTOR, SLIDER, SLIDES, TURNS, USUAL, WELD
 from sharnir.engine.tree.kernel import CPU_FLAGS
 from sharnir.engine.tree.storage import ROW, ROW_APART, START
 from sharnir.guard import count_step
@@ -48,7 +48,7 @@ CHANGE_AT = wp.constant(int(KIND_AT) + 1)  # and how force and moment of its joi
 ROOM = int(CHANGE_AT) + 6  # rows of a link
 SUDDEN = wp.constant(real(16.0))  # squared ratio of a change to the next one, from which it was a jump,
 SLIGHT = wp.constant(real(0.01))  # unless its square is a smaller part of that of the quantity
-Q, STUCK, LIMIT, SU, CURRENT, ROTOR = (
+Q, STUCK, LIMIT, SU, CURRENT, MOTOR_SPEED = (
     SLIDER_AT[name] for name in ("q", "stuck", "limit", "SU", "current", "rotor")
 )  # of a hinge, too
 COSINE, SINE = HINGE_AT["c"], HINGE_AT["s"]
@@ -71,8 +71,8 @@ PUSH_F, PUSH_N = (wp.constant(START[n]) for n in ("push_f", "push_n"))
 P_AXIS, P_FRICTION, P_LIMIT, P_DRIVE, P_LOST = (
     wp.constant(START[n]) for n in ("p_axis", "p_friction", "p_limit", "p_drive", "p_lost")
 )
-IS_HINGE, IS_SLIDER, IS_BALL, IS_FREE, IS_WELD, IS_PRESCRIBED, IS_OFF = (
-    wp.constant(k) for k in (HINGE, SLIDER, BALL, FREE, WELD, PRESCRIBED, OFF)
+IS_HINGE, IS_SLIDER, IS_BALL, IS_FREE, IS_WELD, IS_PRESCRIBED, IS_ROTOR, IS_OFF = (
+    wp.constant(k) for k in (HINGE, SLIDER, BALL, FREE, WELD, PRESCRIBED, ROTOR, OFF)
 )
 
 
@@ -147,6 +147,8 @@ class TreeStep:
     change: wp.array(dtype=real)
     part: wp.array(dtype=real)  # s, length of the part that was reported
     taken: wp.array(dtype=real)  # J, that the last step's impacts took
+    work: wp.array(dtype=real)  # J, that commands, drives and outer forces gave in the steps of a launch
+    per_change: real  # makes a change of the last iteration the residual that is reported
     hit: wp.array(dtype=wp.int32)  # 1 + the link that stopped in the last step
     slow: wp.array(dtype=wp.int32)
     projected: wp.array(dtype=real)
@@ -386,7 +388,7 @@ def load_axis(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int, row: int, 
     near = t[0].state.q[t[0].joints.q_start[j] + n, w]
     q = coordinate(t[0].joints, j, n, pose, near)
     t[0].state.tree[row + Q, w] = q
-    if kind == IS_HINGE:
+    if kind == IS_HINGE or kind == IS_ROTOR:
         t[0].state.tree[row + COSINE, w] = wp.cos(q)
         t[0].state.tree[row + SINE, w] = wp.sin(q)
     p = t[0].joints.parent[j]
@@ -405,7 +407,7 @@ def load_axis(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int, row: int, 
     t[0].state.tree[row + LIMIT, w] = real(0.0)
     t[0].state.tree[row + SU, w] = real(0.0)
     t[0].state.tree[row + CURRENT, w] = t[0].state.current[t[0].axis[i], w]
-    t[0].state.tree[row + ROTOR, w] = speed
+    t[0].state.tree[row + MOTOR_SPEED, w] = speed
 
 
 @wp.func
@@ -517,14 +519,14 @@ def store(t: wp.array(dtype=TreeStep), w: int):
                     t[0].state.stuck[t[0].axis[i] + k, w] = int(t[0].state.tree[at + SLIDES_STUCK + k, w] > real(0.5))
             elif kind != IS_WELD:
                 q = t[0].state.tree[row + Q, w]
-                if kind == IS_HINGE:
+                if kind == IS_HINGE or kind == IS_ROTOR:
                     turn = turn * quat(real(0.0), real(0.0), wp.sin(real(0.5) * q), wp.cos(real(0.5) * q))
                 else:
                     origin = origin + wp.quat_rotate(turn, vec3(real(0.0), real(0.0), q))
                 t[0].state.q[t[0].joints.q_start[t[0].joint[i]] + t[0].number[i], w] = q
                 t[0].state.stuck[t[0].axis[i], w] = int(t[0].state.tree[row + STUCK, w] > real(0.5))
                 t[0].state.current[t[0].axis[i], w] = t[0].state.tree[row + CURRENT, w]
-                t[0].state.rotor[t[0].axis[i], w] = t[0].state.tree[row + ROTOR, w]
+                t[0].state.rotor[t[0].axis[i], w] = t[0].state.tree[row + MOTOR_SPEED, w]
             turn = unit(turn)
         t[0].turn[i, w] = turn
         t[0].origin[i, w] = origin
@@ -591,7 +593,7 @@ def store_report(t: wp.array(dtype=TreeStep), w: int):
         kind = t[0].kind[i + t[0].links * w]
         j = t[0].joint[i]
         if j >= 0 and kind >= 0:
-            if (kind == IS_HINGE or kind == IS_SLIDER) and t[0].acts[i + t[0].links * w] == 1:
+            if (kind == IS_HINGE or kind == IS_SLIDER or kind == IS_ROTOR) and t[0].acts[i + t[0].links * w] == 1:
                 at = t[0].axis[i]
                 t[0].state.axis_impulse[at, w] = recall(t, i, P_AXIS, w) * (dt / part)
                 t[0].state.friction_impulse[at, w] = recall(t, i, P_FRICTION, w) * (dt / part)
@@ -644,7 +646,7 @@ def store_reaction(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, kind: in
                     f = f - d * wp.dot(d, f)
             elif along != IS_WELD:
                 d = recall_triple(t, at, AXIS_MEAN, w)
-                if along == IS_HINGE:
+                if along == IS_HINGE or along == IS_ROTOR:
                     l = l - d * (wp.dot(d, l) / wp.dot(d, d))
                 else:
                     f = f - d * (wp.dot(d, f) / wp.dot(d, d))
@@ -694,7 +696,7 @@ def keep(t: wp.array(dtype=TreeStep), w: int):
 @wp.func
 def count(t: wp.array(dtype=TreeStep), w: int, made: int):
     """Steps that were made."""
-    t[0].residual[w] = t[0].change[w]
+    t[0].residual[w] = t[0].change[w] * t[0].per_change
     t[0].done[w] = t[0].passes[w]
     t[0].state.open[w] = real(0.0)
     t[0].state.history[w] = wp.min(t[0].state.history[w] + made, 4)
@@ -755,6 +757,7 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
         wake_by_caller(t[0].rest, w)
         t[0].made[w] = n[w]
         t[0].projected[w] = real(0.0)
+        t[0].work[w] = real(0.0)
         for g in range(4):
             t[0].grades[g, w] = 0
         fresh = int(set_kinds(t, w) or not is_untouched(t, w))
