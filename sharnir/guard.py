@@ -462,10 +462,11 @@ def look_at_energy(g: wp.array(dtype=Watch), w: int, steps: int) -> int:
     given = real(0.0)
     raised = real(0.0)
     if plain:
-        given = work_of_step(g, w)
         raised = lifted(g, w)
-    elif g[0].measured == 1:
+    if g[0].measured == 1:
         given = g[0].work[w]
+    elif plain:
+        given = work_of_step(g, w)
     else:
         bound = power_bound(g, w, real(0.0))
         given = bound + power_bound(g, w, real(1.0))
