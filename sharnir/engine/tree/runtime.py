@@ -616,6 +616,34 @@ def store_report(t: wp.array(dtype=TreeStep), w: int):
 
 
 @wp.func
+def without_free_axes(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, f: vec3, l: vec3, end: int):
+    """A force and a moment less their shares along the free axes of a joint, as these are in the mean or at the end of the step;
+    i is the last link of the joint.
+    """
+    at = i
+    while at >= 0 and t[0].joint[at] == j:
+        along = t[0].kind[at + t[0].links * w]
+        if along == IS_BALL:
+            l = vec3(real(0.0))
+        elif along == IS_SLIDES or along == IS_TURNS:
+            pose = pose_at(t[0].joints, j, w, t[0].state.position, t[0].state.rotation)
+            for x in range(t[0].slides[at]):
+                d, m = free_axis(t[0].joints, j, t[0].number[at] + x, pose)
+                l = l - m * wp.dot(m, l)
+                f = f - d * wp.dot(d, f)
+        elif along == IS_HINGE or along == IS_ROTOR or along == IS_SLIDER:
+            d = wp.quat_rotate(t[0].turn[at, w], vec3(real(0.0), real(0.0), real(1.0)))
+            if end == 0:
+                d = wp.normalize(recall_triple(t, at, AXIS_MEAN, w))
+            if along == IS_SLIDER:
+                f = f - d * wp.dot(d, f)
+            else:
+                l = l - d * wp.dot(d, l)
+        at = at - 1
+    return f, l
+
+
+@wp.func
 def store_reaction(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, kind: int, scale: real):
     """Impulse and moment of a joint on its child, at the child's anchor, without the share of the free axes."""
     zero = vec3(real(0.0))
@@ -633,24 +661,7 @@ def store_reaction(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, kind: in
             pose = pose_at(t[0].joints, j, w, t[0].state.position, t[0].state.rotation)
             l = -l - wp.cross(pose.parent_anchor - pose.child_anchor, f)
             f = -f
-        at = i
-        while at >= 0 and t[0].joint[at] == j:  # the links of the joint
-            along = t[0].kind[at + t[0].links * w]
-            if along == IS_BALL:
-                l = zero
-            elif along == IS_SLIDES or along == IS_TURNS:
-                pose = pose_at(t[0].joints, j, w, t[0].state.position, t[0].state.rotation)
-                for x in range(t[0].slides[at]):
-                    d, m = free_axis(t[0].joints, j, t[0].number[at] + x, pose)
-                    l = l - m * wp.dot(m, l)
-                    f = f - d * wp.dot(d, f)
-            elif along != IS_WELD:
-                d = recall_triple(t, at, AXIS_MEAN, w)
-                if along == IS_HINGE or along == IS_ROTOR:
-                    l = l - d * (wp.dot(d, l) / wp.dot(d, d))
-                else:
-                    f = f - d * (wp.dot(d, f) / wp.dot(d, d))
-            at = at - 1
+        f, l = without_free_axes(t, i, j, w, f, l, 0)
     row = t[0].first[i] + CHANGE_AT
     change_f = f - t[0].state.mid_force[j, w]
     change_l = l - t[0].state.mid_torque[j, w]
@@ -661,8 +672,9 @@ def store_reaction(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, kind: in
         change_l = zero
         before_f = zero
         before_l = zero
-    t[0].state.joint_force[j, w] = at_end(f, change_f, before_f)
-    t[0].state.joint_torque[j, w] = at_end(l, change_l, before_l)
+    end_f, end_l = without_free_axes(t, i, j, w, at_end(f, change_f, before_f), at_end(l, change_l, before_l), 1)
+    t[0].state.joint_force[j, w] = end_f
+    t[0].state.joint_torque[j, w] = end_l
     put_triple(t, row, w, change_f)
     put_triple(t, row + 3, w, change_l)
     t[0].state.mid_force[j, w] = f
