@@ -172,7 +172,11 @@ class OneAxis:
             link.limit = select(stays, limit, 0.0)
 
     def prepare_law(self, link: Any) -> Law:
-        """All laws of the step. The response of the last step says how much of drives and dampers is taken at the mean speed."""
+        """All laws of the step.
+
+        The response of the last step says how much of drives and dampers is taken at the mean speed. Any share is a consistent
+        law, and responses differ by O(h) from one step to the next: that of this step would take one more factorisation.
+        """
         return prepare(link, link.h, link.q, link.u0, link.stuck, self.share(link))
 
     def damping(self, link: Any) -> Any:
