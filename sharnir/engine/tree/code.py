@@ -13,6 +13,7 @@ from typing import Any
 
 from sharnir.emit.program import Program
 from sharnir.engine.tree.forest import FREE, INERTIAL, JOINT_LAWS, LAWS, PRESCRIBED, SEVERAL, TURNING, Forest
+from sharnir.engine.tree.history import KEPT
 from sharnir.engine.tree.row_storage import RowLoopTree
 from sharnir.engine.tree.step import finish, guess, project, report, solve, step
 from sharnir.engine.tree.storage import (
@@ -115,21 +116,24 @@ real* const numbers = x.memory.data; const int memory_size = {ROW + ROW_APART}*(
 )
 
 
-def stored_fields(kind: int, turns: bool = False) -> Iterator[tuple[str, int]]:
-    """Names and sizes of the state of a link, in the order in which it is stored; `turns`: with cosines and sines of angles."""
+def stored_fields(kind: int, turns: bool = False, real: str = "double") -> Iterator[tuple[str, int]]:
+    """Names and sizes of the state of a link, in the order in which it is stored; `turns`: with cosines and sines of angles.
+
+    `real` is the type of its numbers in C++.
+    """
     for name in FIELDS_OF[kind]:
         if name in ("c", "s") and not turns:
             continue
-        history = [name + n for n in ("", "1", "2", "3")] if name in HISTORY else [name]
+        history = [f"{name}{n}" for n in ("", *range(1, KEPT[real] + 1))] if name in HISTORY else [name]
         for field in history:
             yield field, SIZES[field]
     yield "V", 3
     yield "W", 3
 
 
-def state_size(forest: Forest) -> int:
+def state_size(forest: Forest, real: str = "double") -> int:
     """Numbers of state of a world."""
-    return sum(size for link in forest.links for _, size in stored_fields(link.kind))
+    return sum(size for link in forest.links for _, size in stored_fields(link.kind, real=real))
 
 
 class Form:
@@ -164,7 +168,7 @@ class Form:
 
     def has(self, name: str, kind: int | None) -> bool:
         """Whether links of a kind have a field."""
-        return kind is None or name in dict(stored_fields(kind))
+        return kind is None or name in dict(stored_fields(kind, real=self.real))
 
     def is_slow(self) -> str:
         """Whether a body is slower than what stands still: then it is looked at whether it falls asleep."""
@@ -285,6 +289,7 @@ class Unrolled(Form):
     ) -> None:
         self.program, self.source, self.real, self.forest = Program(), source, real, forest
         self.tree = UnrolledTree(forest, self.program, own_axes, factor_always, axes)
+        self.tree.kept = KEPT[real]
 
     def each(self, statement: Callable[[Callable[[str, int], str], int | None], list[str]]) -> str:
         out = []
@@ -299,7 +304,7 @@ class Unrolled(Form):
     def _copies(self) -> Iterator[tuple[str, str]]:
         at = self.source.first
         for i, link in enumerate(self.forest.links):
-            for name, size in stored_fields(link.kind, self.source.turns):
+            for name, size in stored_fields(link.kind, self.source.turns, self.real):
                 for k in range(size):
                     yield f"{name}_{i}_{k}", f"stored({at})"
                     at += 1
@@ -334,6 +339,7 @@ class Loop(Form):
         self.program, self.source, self.real = Program(remembers=not rows), source, real
         form = RowLoopTree if rows else LoopTree
         self.tree: LoopTree = form(self.program, own_axes, factor_always, kinds, pushed, second_gear)
+        self.tree.kept = KEPT[real]
 
     def each(self, statement: Callable[[Callable[[str, int], str], int | None], list[str]]) -> str:
         lines = statement(lambda name, k: f"number(own + {START[name] + k})", None)
@@ -356,7 +362,7 @@ class Loop(Form):
         out.append(f"const int apart = {ROW}*(links + 1) + {ROW_APART}*i; (void)apart;")
         for kind in self.tree.kinds:
             out.append(f"if (kinds[i] == {kind}) {{")
-            for name, size in stored_fields(kind, self.source.turns):
+            for name, size in stored_fields(kind, self.source.turns, self.real):
                 for k in range(size):
                     place = self.tree.place("own", name, k)
                     out.append(f"{place} = stored(at);" if load else f"stored(at) = {place};")

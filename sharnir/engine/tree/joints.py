@@ -24,6 +24,7 @@ from sharnir.emit.algebra import (
     square,
 )
 from sharnir.emit.expressions import Expression, absolute, atan, clamp, maximum, minimum, select, sign, sqrt
+from sharnir.engine.tree import history
 from sharnir.laws.axis import (
     AT_LIMIT,
     HELD,
@@ -103,11 +104,11 @@ class OneAxis:
     def guess(self, link: Any) -> None:
         """The mean speed of the next step, where nothing is known of the last ones: the present speed."""
         z = self.speed(link) / link.per_half_step
-        link.z = link.z1 = link.z2 = link.z3 = z
+        history.begin(link, "z", z)
 
     def restart(self, link: Any) -> None:
         """A guess from the last two steps."""
-        link.z = link.z1 + (link.z1 - link.z2) * link.tree.onward
+        history.restart(link, "z")
 
     def report(self, link: Any, f: Vector, n: Vector) -> None:
         """What the joint carries, and the impulses along its axis: all but a commanded effort, and those of the laws."""
@@ -354,13 +355,11 @@ class OneAxis:
         hand_on(link, lever, f + U_l * dz, n + U_a * dz, inertia)
 
     def predict(self, link: Any) -> None:
-        """Extrapolate the mean speeds of the last four steps."""
+        """Extrapolate the mean speeds of the last steps."""
         for _ in link.acting():
             self.keep_law(link)
             self.return_to_limit(link)
-        z, z1, z2, z3 = link.z, link.z1, link.z2, link.z3
-        link.z = (z + z2) * 4.0 - z1 * 6.0 - z3
-        link.z3, link.z2, link.z1 = z2, z1, z
+        history.extrapolate(link, "z")
 
     def return_to_limit(self, link: Any) -> None:
         """A limit that was passed by more than speeds return to is returned to by displacements, a little in each step."""
@@ -571,10 +570,10 @@ class Ball(NoLaws):
 
     def guess(self, link: Any) -> None:
         z = link.turn.outward(link.W) - link.base.W
-        link.zv = link.zv1 = link.zv2 = link.zv3 = z
+        history.begin(link, "zv", z)
 
     def restart(self, link: Any) -> None:
-        link.zv = link.zv1 + (link.zv1 - link.zv2) * link.tree.onward
+        history.restart(link, "zv")
 
     def report(self, link: Any, f: Vector, n: Vector) -> None:
         turn = link.turn
@@ -619,9 +618,7 @@ class Ball(NoLaws):
         link.rotation = new.normalized()
 
     def predict(self, link: Any) -> None:
-        z, z1, z2, z3 = link.zv, link.zv1, link.zv2, link.zv3
-        link.zv = (z + z2) * 4.0 - z1 * 6.0 - z3
-        link.zv3, link.zv2, link.zv1 = z2, z1, z
+        history.extrapolate(link, "zv")
 
 
 class Free(NoLaws):
@@ -638,12 +635,12 @@ class Free(NoLaws):
 
     def guess(self, link: Any) -> None:
         turn = link.turn
-        link.zv = link.zv1 = link.zv2 = link.zv3 = turn.outward(link.W)
-        link.zl = link.zl1 = link.zl2 = link.zl3 = turn.outward(link.V - cross(link.W, link.local_com))
+        history.begin(link, "zv", turn.outward(link.W))
+        history.begin(link, "zl", turn.outward(link.V - cross(link.W, link.local_com)))
 
     def restart(self, link: Any) -> None:
-        onward = link.tree.onward
-        link.zv, link.zl = link.zv1 + (link.zv1 - link.zv2) * onward, link.zl1 + (link.zl1 - link.zl2) * onward
+        history.restart(link, "zv")
+        history.restart(link, "zl")
 
     def correct(self, link: Any, u: Vector, g: Vector) -> Any:
         link.zl, link.zv = link.zl + link.dl, link.zv + link.e3
@@ -679,10 +676,8 @@ class Free(NoLaws):
         link.rotation = new.normalized()
 
     def predict(self, link: Any) -> None:
-        Ball.predict(self, link)  # type: ignore[arg-type]
-        z, z1, z2, z3 = link.zl, link.zl1, link.zl2, link.zl3
-        link.zl = (z + z2) * 4.0 - z1 * 6.0 - z3
-        link.zl3, link.zl2, link.zl1 = z2, z1, z
+        history.extrapolate(link, "zv")
+        history.extrapolate(link, "zl")
 
 
 class Weld(NoLaws):

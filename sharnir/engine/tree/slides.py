@@ -10,6 +10,7 @@ from typing import Any
 
 from sharnir.emit.algebra import NO_MATRIX, Matrix, Quaternion, Vector, cross, dot, mean_rotation
 from sharnir.emit.expressions import cos, select, sin
+from sharnir.engine.tree import history
 from sharnir.engine.tree.joints import Ball, NoLaws, Slider, arctangent_ratio, carry, largest
 from sharnir.engine.tree.several_axes import AXES, AxisOf, SeveralAxes, each
 from sharnir.laws.axis import INFINITE, Law, prepare
@@ -57,9 +58,7 @@ class OneLink(SeveralAxes, NoLaws):
 
     def predict(self, link: Any) -> None:
         self.keep_laws(link)
-        z, z1, z2, z3 = link.zv, link.zv1, link.zv2, link.zv3
-        link.zv = (z + z2) * 4.0 - z1 * 6.0 - z3
-        link.zv3, link.zv2, link.zv1 = z2, z1, z
+        history.extrapolate(link, "zv")
 
     def hold(self, link: Any) -> None:
         link.zv_new = link.zv
@@ -74,10 +73,10 @@ class OneLink(SeveralAxes, NoLaws):
         link.zv = link.zv_new
 
     def restart(self, link: Any) -> None:
-        link.zv = link.zv1 * 2.0 - link.zv2
+        history.restart(link, "zv")
 
     def guess(self, link: Any) -> None:
-        link.zv = link.zv1 = link.zv2 = link.zv3 = self.start_speeds(link) * (1.0 / link.per_half_step)
+        history.begin(link, "zv", self.start_speeds(link) * (1.0 / link.per_half_step))
 
 
 class Slides(OneLink):

@@ -50,6 +50,7 @@ from sharnir.engine.tree.forest import (
     WELD,
     Forest,
 )
+from sharnir.engine.tree.history import MOST
 from sharnir.engine.tree.joints import Free, Hinge, Prescribed, Slider, Weld
 from sharnir.engine.tree.rotor import Rotor
 from sharnir.engine.tree.slides import Slides, Turns
@@ -79,7 +80,7 @@ STATE = {
     "stuck_3": 3,
     "limit_3": 3,
 }
-HISTORY = {name + n: size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for n in ("", "1", "2", "3")}
+HISTORY = {f"{name}{n}": size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for n in ("", *range(1, MOST + 1))}
 WORK = {
     "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "dz": 1, "e3": 3,
     "dl": 3, "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
@@ -301,6 +302,7 @@ class OneForest:
     """What `NumberTree` and `UnrolledTree` share: a forest whose links are visited one by one."""
 
     own_axes: bool
+    kept = MOST  # numbers of mean speeds, see `history`
     gravity: Any
     rows: Any = None  # beside the forest, `rows`
     pushed = False
@@ -724,6 +726,7 @@ class LoopTree(Emitted):
     """Code that loops over the links of any forest; row 0 of the working memory is the ground's."""
 
     rows: Any = None  # beside the forest, `rows`
+    kept = MOST
 
     def __init__(
         self, program: Program, own_axes: bool = False, factor_always: bool = False, kinds: Any = None, pushed: bool = False,
