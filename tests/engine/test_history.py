@@ -10,10 +10,20 @@ from sharnir.engine.tree.kernel import TreeRunner
 
 
 class Kept:
-    """A link that has a history and nothing else."""
+    """A link that has a history and nothing else, and its tree."""
 
-    class tree:
-        kept, onward = history.MOST, 1.0
+    kept, onward, choice = history.MOST, 1.0, history.FIRST
+
+    @property
+    def tree(self):
+        return self
+
+    @property
+    def guess_weights(self):
+        return history.weights(*history.GUESSES[self.choice])
+
+    def note_missed(self, k, x):
+        self.missed[k] = x
 
 
 def guesses(speeds, name="z"):
@@ -21,9 +31,12 @@ def guesses(speeds, name="z"):
     link, out = Kept(), []
     history.begin(link, name, speeds[0])
     for z in speeds:
+        history.guess(link, name)
         out.append(getattr(link, name))
         setattr(link, name, z)
-        history.extrapolate(link, name)
+        link.missed = {}
+        history.keep(link, name)
+        link.choice = history.best([link.missed[k] for k in range(len(history.GUESSES))])
     return out
 
 

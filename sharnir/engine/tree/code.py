@@ -13,7 +13,7 @@ from typing import Any
 
 from sharnir.emit.program import Program
 from sharnir.engine.tree.forest import FREE, INERTIAL, JOINT_LAWS, LAWS, PRESCRIBED, SEVERAL, TURNING, Forest
-from sharnir.engine.tree.history import KEPT
+from sharnir.engine.tree.history import FIRST, KEPT
 from sharnir.engine.tree.row_storage import RowLoopTree
 from sharnir.engine.tree.step import finish, guess, project, report, solve, step
 from sharnir.engine.tree.storage import (
@@ -31,12 +31,14 @@ from sharnir.engine.tree.storage import (
 from sharnir.engine.tree.unrolled import UnrolledTree
 
 PER_LINK = sum(INERTIAL.values())
+CHOICES = 32  # by which the number of a guess is multiplied, to be stored with the gear, which is less
 FINEST = 256  # parts into which a step may be divided
 LOOSE = 10  # times what changes by rounding: what iterations that come no nearer may miss
 VARIABLES = """int count = 0, failed = 0; real change = real(0.0), before = real(0.0), lost = real(0.0);
 int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0;
 bool one = false, unknown = false, learned = false, suspect = false;
-int gear = 0; bool restarted = false; real onward = real(1.0);"""
+int gear = 0; bool restarted = false, guesses = true; real onward = real(1.0); int choice = FIRST;
+real missed0, missed1, missed2, missed3, missed4, missed5;""".replace("FIRST", str(FIRST))
 SCALED = ("V", "W", *HISTORY)  # fields that are proportional to the step
 
 
@@ -230,13 +232,12 @@ class Form:
             p.say("left -= size; ++parts;")
         before = f"""int made = 0, left = {FINEST}, size = {FINEST}, parts = 0, hit = 0; real taken = real(0.0);
 bool renew = fresh > 0, broken = false;
-h = dt; stopped = fresh; gear = fresh ? 0 : (int)stored(1);
-restarted = !fresh && stored(1) - real(gear) > real(0.25); {SET_STEP}"""
+h = dt; stopped = fresh; if (!fresh) {{ const int kept = (int)stored(1);
+gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(kept) > real(0.25); }} {SET_STEP}"""
         after = "x.passes.data[w] = count; x.parts.data[w] = parts; x.change.data[w] = change; x.taken.data[w] = taken;"
         after += " x.hit.data[w] = hit; return broken ? -1 - made : made;"
-        return self.whole(
-            before, after, "if (!broken) { stored(1) = real(gear) + (restarted ? real(0.5) : real(0.0));" + self.store() + "}"
-        )
+        kept = f"stored(1) = real(gear + {CHOICES}*choice) + (restarted ? real(0.5) : real(0.0));"
+        return self.whole(before, after, f"if (!broken) {{ {kept} {self.store()} }}")
 
     def whole(self, before: str, after: str, store: str | None = None) -> str:
         """The body, with the program that was recorded."""

@@ -355,11 +355,15 @@ class OneAxis:
         hand_on(link, lever, f + U_l * dz, n + U_a * dz, inertia)
 
     def predict(self, link: Any) -> None:
-        """Extrapolate the mean speeds of the last steps."""
+        """Keep what the next step needs of this one."""
         for _ in link.acting():
             self.keep_law(link)
             self.return_to_limit(link)
-        history.extrapolate(link, "z")
+        history.keep(link, "z", link.unit)
+
+    def extrapolate(self, link: Any) -> None:
+        """The guess of the step that begins."""
+        history.guess(link, "z")
 
     def return_to_limit(self, link: Any) -> None:
         """A limit that was passed by more than speeds return to is returned to by displacements, a little in each step."""
@@ -436,16 +440,20 @@ class Hinge(OneAxis):
         """The joint frame's origin in the base's frame."""
         return link.anchor
 
+    def arms(self, link: Any) -> None:
+        """Keep the mean axis, and the mean arm of the joint frame's origin."""
+        M = link.base.M
+        link.lever, link.axis_mean = M @ link.local_anchor, M @ link.local_axis
+
     def carried(self, link: Any) -> tuple[Vector, Vector]:
         base = link.base
-        return base.u + cross(base.g, base.M @ link.local_anchor), base.g
+        return base.u + cross(base.g, link.lever), base.g
 
     def moved(self, link: Any, u: Vector, g: Vector) -> tuple[Vector, Vector]:
-        return u, g + (link.base.M @ link.local_axis) * link.z
+        return u, g + link.axis_mean * link.z
 
     def motion(self, link: Any) -> tuple[Vector, Vector, Vector]:
-        M = link.base.M
-        return ZERO, M @ link.local_axis, M @ link.local_anchor
+        return ZERO, link.axis_mean, link.lever
 
     def speed(self, link: Any) -> Any:
         """Joint speed at the start of the step, from the stored twists."""
@@ -503,9 +511,15 @@ class Slider(OneAxis):
     def anchor(self, link: Any) -> Any:
         return link.anchor + link.frame.column(2) * link.q
 
+    arms = Hinge.arms
+
     def carried(self, link: Any) -> tuple[Vector, Vector]:
         base = link.base
-        return base.u + cross(base.g, base.M @ self.start(link)), base.g
+        return base.u + cross(base.g, self.mean_start(link)), base.g
+
+    def mean_start(self, link: Any) -> Any:
+        """The mean of `start`."""
+        return link.lever + link.axis_mean * link.q if link.own_axes else link.lever
 
     def start(self, link: Any) -> Any:
         """Arm of the link's origin at the start of the step."""
@@ -513,14 +527,14 @@ class Slider(OneAxis):
 
     def end_axis(self, link: Any) -> Any:
         """The axis at the end of the step."""
-        return (link.base.M @ link.local_axis) * 2.0 - link.local_axis
+        return link.axis_mean * 2.0 - link.local_axis
 
     def moved(self, link: Any, u: Vector, g: Vector) -> tuple[Vector, Vector]:
         return u + self.end_axis(link) * link.z, g
 
     def motion(self, link: Any) -> tuple[Vector, Vector, Vector]:
         axis = self.end_axis(link)
-        return axis - cross(link.base.g, axis), ZERO, link.base.M @ self.start(link) + axis * link.z
+        return axis - cross(link.base.g, axis), ZERO, self.mean_start(link) + axis * link.z
 
     def speed(self, link: Any) -> Any:
         base, turn = link.base, link.turn
@@ -540,6 +554,10 @@ class Slider(OneAxis):
 
 class NoLaws:
     """A joint without laws on its axes."""
+
+    def arms(self, link: Any) -> None: ...
+
+    def extrapolate(self, link: Any) -> None: ...
 
     def begin(self, link: Any) -> None: ...
 
@@ -568,6 +586,9 @@ class Ball(NoLaws):
 
     anchor, carried = Hinge.anchor, Hinge.carried
 
+    def arms(self, link: Any) -> None:
+        link.lever = link.base.M @ link.local_anchor
+
     def guess(self, link: Any) -> None:
         z = link.turn.outward(link.W) - link.base.W
         history.begin(link, "zv", z)
@@ -577,7 +598,7 @@ class Ball(NoLaws):
 
     def report(self, link: Any, f: Vector, n: Vector) -> None:
         turn = link.turn
-        carry(link, link.base.M @ link.local_anchor, turn.outward(f), turn.outward(n))
+        carry(link, link.lever, turn.outward(f), turn.outward(n))
 
     def correct(self, link: Any, u: Vector, g: Vector) -> Any:
         du, dg = u - link.u_before, g - link.g_before
@@ -599,7 +620,7 @@ class Ball(NoLaws):
         return u, g + link.zv
 
     def eliminate(self, link: Any, f: Vector, n: Vector, inertia: Any) -> None:
-        turn, lever = link.turn, link.base.M @ link.local_anchor
+        turn, lever = link.turn, link.lever
         f, n = turn.outward(f), turn.outward(n)
         if inertia is not None:
             inertia = eliminate_rotations(link, inertia), NO_MATRIX, NO_SYMMETRIC
@@ -618,7 +639,10 @@ class Ball(NoLaws):
         link.rotation = new.normalized()
 
     def predict(self, link: Any) -> None:
-        history.extrapolate(link, "zv")
+        history.keep(link, "zv")
+
+    def extrapolate(self, link: Any) -> None:
+        history.guess(link, "zv")
 
 
 class Free(NoLaws):
@@ -676,15 +700,19 @@ class Free(NoLaws):
         link.rotation = new.normalized()
 
     def predict(self, link: Any) -> None:
-        history.extrapolate(link, "zv")
-        history.extrapolate(link, "zl")
+        history.keep(link, "zv")
+        history.keep(link, "zl", link.tree.per_metre)
+
+    def extrapolate(self, link: Any) -> None:
+        history.guess(link, "zv")
+        history.guess(link, "zl")
 
 
 class Weld(NoLaws):
     """No axis: the link moves with its base."""
 
     turned = Slider.turned
-    anchor, carried = Hinge.anchor, Hinge.carried
+    anchor, arms, carried = Hinge.anchor, Ball.arms, Hinge.carried
 
     def report(self, link: Any, f: Vector, n: Vector) -> None:
         Ball.report(self, link, f, n)  # type: ignore[arg-type]
@@ -700,7 +728,7 @@ class Weld(NoLaws):
     def eliminate(self, link: Any, f: Vector, n: Vector, inertia: Any) -> None:
         turn = link.turn
         inertia = None if inertia is None else turned(turn, inertia)
-        hand_on(link, link.base.M @ link.local_anchor, turn.outward(f), turn.outward(n), inertia)
+        hand_on(link, link.lever, turn.outward(f), turn.outward(n), inertia)
 
     def advance(self, link: Any) -> None: ...
 

@@ -58,7 +58,14 @@ class OneLink(SeveralAxes, NoLaws):
 
     def predict(self, link: Any) -> None:
         self.keep_laws(link)
-        history.extrapolate(link, "zv")
+        history.keep(link, "zv", self.unit(link))
+
+    def extrapolate(self, link: Any) -> None:
+        history.guess(link, "zv")
+
+    def unit(self, link: Any) -> Any:
+        """Makes coordinates numbers that tolerances hold for."""
+        return 1.0
 
     def hold(self, link: Any) -> None:
         link.zv_new = link.zv
@@ -83,6 +90,9 @@ class Slides(OneLink):
     """Translations along x and y, and z if there are three, of the joint frame, which the base carries."""
 
     turned = Slider.turned
+
+    def unit(self, link: Any) -> Any:
+        return link.tree.per_metre
 
     def third(self, link: Any) -> Any:
         return link.slides > 2.5
@@ -140,7 +150,7 @@ class Slides(OneLink):
 class Turns(OneLink):
     """Two rotations: about z of the joint frame, which the base carries, then about x of the link; `rotation` is both."""
 
-    turned, anchor, carried = Ball.turned, Ball.anchor, Ball.carried
+    turned, anchor, arms, carried = Ball.turned, Ball.anchor, Ball.arms, Ball.carried
 
     def axes(self, link: Any) -> tuple[Vector, Vector]:
         """The axis that the base carries, and the other one, at the start of the step."""
@@ -173,7 +183,7 @@ class Turns(OneLink):
         a, b = a * (1.0 / r), b * (1.0 / s)
         ahead = link.sense > 0.0
         S = Matrix([list(choose(ahead, a, b)), list(choose(ahead, b, a)), [0.0, 0.0, 0.0]]).T
-        return NO_MATRIX, S, link.base.M @ link.local_anchor
+        return NO_MATRIX, S, link.lever
 
     def start_speeds(self, link: Any) -> Vector:
         spin = (link.turn.outward(link.W) - link.base.W) * link.per_half_step
