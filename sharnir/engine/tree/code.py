@@ -31,6 +31,7 @@ from sharnir.engine.tree.storage import (
 from sharnir.engine.tree.unrolled import UnrolledTree
 
 PER_LINK = sum(INERTIAL.values())
+PREPARED = START["opens"]  # of the ground, which hands nothing on: 1 where the working memory is prepared
 CHOICES = 32  # by which the number of a guess is multiplied, to be stored with the gear, which is less
 FINEST = 256  # parts into which a step may be divided
 LOOSE = 10  # times what changes by rounding: what iterations that come no nearer may miss
@@ -183,6 +184,10 @@ class Form:
             ]
         )
 
+    def prepare(self) -> str:
+        """What stays the same from call to call."""
+        return ""
+
     def ground(self) -> str:
         """What the ground has of the step."""
         return ""
@@ -259,6 +264,7 @@ gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(k
             *self.declare(body),
             *(self.tree.rows.functions.values() if self.tree.rows else ()),
             before,
+            self.prepare(),
             self.ground(),
             self.load(),
             body,
@@ -348,14 +354,32 @@ class Loop(Form):
         return "\n".join([head, *lines, "}"])
 
     def ground(self) -> str:
-        lines = [f"for (int k = 0; k < {ROW}; ++k) number(k) = real(0.0);"]
-        for name in ("M", "R"):
-            lines += [f"number({START[name] + k}) = real(1.0);" for k in (0, 4, 8)]
+        lines = []
         if self.tree.rows:
             lines.append(self.tree.rows.clear("-1"))
         for k in range(3):
             lines += [f"number({START['u'] + k}) = -gravity{k};", f"number({START['gravity'] + k}) = gravity{k};"]
         return "\n".join(lines)
+
+    def prepare(self) -> str:
+        """What is the same in all calls, until links hang otherwise: the ground, sums of leaves, parameters.
+
+        Working memory keeps it; the ground's `PREPARED` tells whether it does.
+        """
+        known = f"!fresh && number({PREPARED}) > real(0.5)" if self.source.first else "false"  # of a runner parameters may change
+        lines = [f"if (!({known})) {{"]
+        lines.append(f"for (int k = 0; k < {ROW}; ++k) number(k) = real(0.0);")
+        for name in ("M", "R"):
+            lines += [f"number({START[name] + k}) = real(1.0);" for k in (0, 4, 8)]
+        lines.append(f"for (int i = 0; i < links; ++i) {{ const int own = {ROW}*(i + 1);")
+        lines += [f"number(own + {START[n] + k}) = real(0.0);" for n in (*GATHERED, "taken") for k in range(SIZES[n])]
+        lines += [f"number(own + {START['frame'] + k}) = parameter({PER_LINK}*i + {k});" for k in range(PER_LINK)]
+        lines.append(f"if (kinds[i] == {FREE} || kinds[i] == {PRESCRIBED}) {{")  # on the ground, whatever they hung on
+        lines += [f"number(own + {START['frame'] + k}) = real({int(k % 4 == 0)});" for k in range(9)]
+        opens, taken = f"number({ROW}*(i + 1) + {START['opens']})", f"number({ROW}*(bases[i] + 1) + {START['taken']})"
+        first = f"{opens} = {taken} > real(0.5) ? real(0.0) : real(1.0); {taken} = real(1.0);"
+        lines.append(f"}} }}\nfor (int i = links - 1; i >= 0; --i) if (kinds[i] >= 0) {{ {first} }}")
+        return "\n".join([*lines, f"number({PREPARED}) = real(1.0); }}"])
 
     def _copy(self, load: bool) -> str:
         first = "x.first.data[i]" if self.source.first else "at"
@@ -375,22 +399,13 @@ class Loop(Form):
                 out.append(f"{c} = wp::cos({q}); {s} = wp::sin({q});")
             out.append("}")
         if load:
-            sums = (*GATHERED, "given", "slope", "lock", "jump", "mode", "goal", "taken")
-            out += [f"number(own + {START[n] + k}) = real(0.0);" for n in sums for k in range(SIZES[n])]
-            out += [f"number(own + {START['frame'] + k}) = parameter({PER_LINK}*i + {k});" for k in range(PER_LINK)]
-            out.append(
-                f"if (kinds[i] == {FREE} || kinds[i] == {PRESCRIBED}) {{"
-            )  # they hang on the ground, whatever they hung on
-            out += [f"number(own + {START['frame'] + k}) = real({int(k % 4 == 0)});" for k in range(9)]
-            out.append("}")
+            out += [f"number(own + {START[n]}) = real(0.0);" for n in ("given", "slope", "lock", "jump", "mode", "goal")]
             if self.tree.rows:
                 out.append(self.tree.rows.clear("i"))
         return "\n".join([*out, "}}"])
 
     def load(self) -> str:
-        opens, taken = f"number({ROW}*(i + 1) + {START['opens']})", f"number({ROW}*(bases[i] + 1) + {START['taken']})"
-        first = f"{opens} = {taken} > real(0.5) ? real(0.0) : real(1.0); {taken} = real(1.0);"
-        return self._copy(True) + f"\nfor (int i = links - 1; i >= 0; --i) if (kinds[i] >= 0) {{ {first} }}"
+        return self._copy(True)
 
     def store(self) -> str:
         return self._copy(False)
