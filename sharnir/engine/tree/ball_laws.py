@@ -84,7 +84,7 @@ class BallWithLaws(SeveralAxes, Ball):
         return choose(self.friction_alone(link), spin, self.joint_frame(link).T @ spin)
 
     def law_axes(self, link: Any) -> tuple[Matrix, Matrix, Vector]:
-        return NO_MATRIX, link.F3, link.base.M @ link.local_anchor
+        return NO_MATRIX, link.F3, link.lever
 
     def effort(self, link: Any) -> Vector:
         p = link.effort_3

@@ -43,12 +43,12 @@ class Rotor(Hinge):
             inertia = A, H, I - square(link.U_a, select(locked, 0.0, D))
         link.e = link.given - lacks
         dz = select(locked, link.jump, link.e * link.D)
-        hand_on(link, link.base.M @ link.local_anchor, f, n + link.U_a * dz, inertia)
+        hand_on(link, link.lever, f, n + link.U_a * dz, inertia)
 
     def report(self, link: Any, f: Vector, n: Vector) -> None:
         turn, e, C, z = link.turn, self.own_axis(link), link.inertia[2, 2], link.z
         n = n + (link.M @ e * 2.0 - e) * (C * z)
-        carry(link, link.base.M @ link.local_anchor, turn.outward(f), turn.outward(n))
+        carry(link, link.lever, turn.outward(f), turn.outward(n))
         for _ in link.acting():
             self.report_laws(link, C * (dot(e, link.g) + z - dot(e, link.W)) / (0.25 * link.h))
 
