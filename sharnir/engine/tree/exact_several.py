@@ -79,7 +79,7 @@ class ExactRotor:
         D = 1.0 / (C + link.slope)
         row = (e - cross(e, g) + g * dot(g, e)) * C
         link.U_a, link.D = row, D
-        link.e = link.given - C * (dot(e, g) + z - dot(e, link.W))
+        link.e = link.given - joint.lacks(link)
         is_locked = link.lock > 0.5
         lever = link.lever
         spins = skew(end_of(link.M, e) * (2.0 * C * z))

@@ -459,6 +459,9 @@ class SeveralAxes:
 
     def keep_laws(self, link: Any) -> None:
         """What friction and limits did in the step; whether something stopped."""
+        u0, u1, bound = link.u0_3, self.end_speeds(link), link.bound_3
+        drive = each(lambda k: clamp(-(link.servo_a_3[k] * u1[k]) - link.servo_b_3[k], -bound[k], bound[k]))
+        link.tree.note_work(dot(drive + self.effort(link), (u0 + u1) * 0.5))
         held, before = link.held_3, link.stuck_3
         stuck = each(lambda k: select(((held[k] > 0.5) & (held[k] < 1.5)) | (held[k] > 2.5), 1.0, 0.0))
         stopped: Any = False

@@ -440,6 +440,7 @@ class NumberTree(OneForest):
         self.gravity = Vector(*gravity) * (0.25 * h * h)
         self.fall = h * sum(x * x for x in gravity) ** 0.5
         self.change, self.passes, self.changed, self.unknown, self.lost = 0.0, 0, 0, False, 0.0
+        self.work = 0.0
         self.suspect = False
         self.fields = [{name: [0.0] * size for name, size in SIZES.items()} | forest.values(i) for i in range(len(forest))]
         for f in self.fields:
@@ -571,6 +572,12 @@ class NumberTree(OneForest):
 
     def note_lost(self, energy: float) -> None:
         self.lost += energy
+
+    def note_work(self, energy: float) -> None:
+        self.work += energy
+
+    def when_pushed(self) -> Iterator[None]:
+        yield
 
     def clear_change(self) -> None:
         self.before, self.change = self.change, 0.0
@@ -753,6 +760,15 @@ class Emitted:
 
     def note_lost(self, energy: Any) -> None:
         self.program.write("lost", self.program.read("lost") + energy)
+
+    def note_work(self, energy: Any) -> None:
+        """Energy that commands, drives and outer forces give in the step, J."""
+        self.program.write("work", self.program.read("work") + energy)
+
+    def when_pushed(self) -> Iterator[None]:
+        """Code for outer forces."""
+        with self.program.block("if (pushing) {"):
+            yield
 
     def clear_change(self) -> None:
         self.program.say("count += 1;")
