@@ -28,12 +28,10 @@ from sharnir.laws.axis import (
     solve_friction,
 )  # fmt: skip
 from sharnir.laws.ball import (
-    TINY,
     can_hold,
     choose,
-    least_slip,
+    is_same_slip,
     length,
-    scaled,
     slip_slope,
     slip_speed,
     times,
@@ -305,33 +303,28 @@ class SeveralAxes:
 
     def correct_laws(self, link: Any, u: Vector, g: Vector) -> Any:
         """Correct y by what the joint lacks and by how its base changed; returns the change."""
-        carried = link.UL3.T @ (u - link.u_before) + link.UA3.T @ (g - link.g_before)
-        e = link.e3 - carried
+        h, y, u0, K = link.h, link.y_3, link.u0_3, link.K3
+        e = link.e3 - link.UL3.T @ (u - link.u_before) - link.UA3.T @ (g - link.g_before)
+        link.free_3 = K @ (y * (4.0 / h) - u0) + (e - link.given_3) * (4.0 / h) + self.effort(link)  # times K: impulses
         linear = self.respond(link, e)
-        h = link.h
-        link.y_new_3 = linear
-        K = link.K3
-        free = link.y_3 + K.inverse() @ (e - link.given_3 + self.effort(link) * (0.25 * h))
-        link.free_3 = K @ (free * (4.0 / h) - link.u0_3)  # times K: impulses
+        link.u1_3 = linear * (4.0 / h) - u0
+        link.tree.note_suspect(True)
+        return self.put_speeds(link, linear)
+
+    def judge(self, link: Any) -> None:
+        """Linearize the laws anew, where they do something else than expected."""
         self.solve(link)
-        u_linear = linear * (4.0 / h) - link.u0_3
-        off, tolerance = link.v_3 - u_linear, link.tree.law_tolerance
-        wrong = (absolute(off.x) * K[0, 0] > tolerance) | (absolute(off.y) * K[1, 1] > tolerance)
-        link.u1_3 = u_linear
-        for _ in link.when(wrong | (absolute(off.z) * K[2, 2] > tolerance)):
-            link.u1_3 = link.v_3
-            link.y_new_3 = (link.v_3 + link.u0_3) * (0.25 * h)
-            for _ in link.when(not_(self.as_expected(link))):
-                for _ in link.tree.when_to_linearize():
-                    self.linearize(link)
-        return self.put_speeds(link, link.y_new_3)
+        off, K = link.v_3 - link.u1_3, link.K3
+        wrong = largest([off[k] * K[k, k] for k in AXES]) > link.tree.law_tolerance
+        for _ in link.when(wrong & not_(self.as_expected(link))):
+            for _ in link.tree.when_to_linearize():
+                link.u1_3 = link.v_3
+                self.linearize(link)
 
     def as_expected(self, link: Any) -> Any:
         """Whether the solution is of the same kind as the one about which laws are linear, and sliding much the same way."""
         v, held, limit = link.v_3, link.held_3, link.limit_3
-        mean, about = (v + link.u0_3) * 0.5, link.about_3
-        size, other = length(mean), length(about)
-        same: Any = (dot(mean, about) >= 0.9 * size * other) & (size <= 2.0 * other) & (other <= 2.0 * size)
+        same: Any = is_same_slip((v + link.u0_3) * 0.5, link.about_3)
         same = same | not_(link.slide_3[0] > 0.0) | (held[0] > 0.5) | not_(link.grouped > 0.5)
         for k in AXES:
             side = select(held[k] > 0.5, 0.0, select(absolute(limit[k]) > 0.0, sign(limit[k]), 0.0))
@@ -387,7 +380,7 @@ class SeveralAxes:
                     self.sweep_limits(link)
             if self.has_friction(link):
                 self.sweep_friction(link)
-            sweeps.leave(link.largest_3 <= TINY * speed)
+            sweeps.leave(link.largest_3 <= link.tree.tiny * speed)
 
     def sweep_limits(self, link: Any) -> None:
         M = link.M3
@@ -424,15 +417,13 @@ class SeveralAxes:
         link.held_3 = Vector(*[select(holds, 1.0, select(stays, select(able, 3.0, 2.0), 0.0))] * 3)
         link.new_3 = choose(holds, -need, choose(stays, -rest, Vector(0.0, 0.0, 0.0)))
         for _ in link.when(not_(holds | stays) & (slide > 0.0)):
-            half = scaled(M, 0.5)
-            least = least_slip(mean, half, slide)
-            link.slip_3 = maximum(least, 0.5 * length(link.v_3 + u0))
+            link.slip_3 = 0.5 * length(link.v_3 + u0)
             steps = link.tree.rounds(SLIP_STEPS)
             for _ in steps:
-                y, size, following = slip_speed(link.slip_3, least, mean, half, slide)
+                y, size, following = slip_speed(link.slip_3, rest * 0.5, K, 0.5 * slide)
                 link.new_3 = y * (-slide / size)
                 link.slip_3 = following
-                steps.leave(absolute(size - 1.0) <= TINY)
+                steps.leave(absolute(size - 1.0) <= link.tree.tiny)
         new = link.new_3
         by = new - f
         v = link.v_3 + M @ by

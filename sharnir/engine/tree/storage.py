@@ -90,12 +90,12 @@ LAW_NAMES = (
     "load", "motor_back", "motor_rotor", "motor_push", "motor_c", "z_free",
 )  # fmt: skip
 LAW = dict.fromkeys(LAW_NAMES, 1)
-NUMBERS_3 = ("known_3", "slip_3", "largest_3")
+NUMBERS_3 = ("known_3", "slip_3", "largest_3", "rubs_3", "fresh_3")
 VECTORS_3 = (
     "u0_3", "share_3", "a_3", "b_3", "servo_a_3", "servo_b_3", "bound_3", "hold_3", "slide_3", "lower_3", "upper_3", "spring_3",
     "resist_3", "push_3", "held_3", "friction_3", "slid_3", "about_3", "lock_to_3", "locked_3", "side_3", "sat_3", "free_3",
     "y_3", "y_new_3", "sat_new_3", "new_3", "u1_3", "v_3", "given_3", "struck_3", "leaving_3", "value_3", "row_share_3",
-    "ratio_3",
+    "ratio_3", "command_3",
 )  # fmt: skip
 SYMMETRIC_3, MATRICES_3 = ("V3", "C3", "K3", "M3"), ("F3", "UL3", "UA3", "lock3", "row3", "row_miss3", "row_start3")
 LAW_3 = dict.fromkeys(NUMBERS_3, 1) | dict.fromkeys(VECTORS_3, 3) | dict.fromkeys(SYMMETRIC_3, 6) | dict.fromkeys(MATRICES_3, 9)
@@ -319,6 +319,7 @@ class OneForest:
         self.rests = False
 
     per_metre: Any = 1.0  # one over the scene's length
+    tiny, root_epsilon = 1e-14, 1.5e-8  # of a number: what counts as none; the root of rounding
     onward: Any = 1.0
 
     def unit(self, i: int) -> Any:
@@ -704,6 +705,16 @@ class Emitted:
     @property
     def law_tolerance(self) -> Any:
         return value("law_tolerance")
+
+    @property
+    def tiny(self) -> Any:
+        """Of a number: what counts as none."""
+        return value("tiny")
+
+    @property
+    def root_epsilon(self) -> Any:
+        """The square root of rounding."""
+        return value("root_epsilon")
 
     @property
     def onward(self) -> Any:
