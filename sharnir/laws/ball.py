@@ -58,12 +58,16 @@ def is_same_slip(u: Vector, other: Vector) -> Any:
     return (dot(u, other) >= 0.9 * size * about) & (size <= 2.0 * about) & (about <= 2.0 * size)
 
 
-def slip_slope(mean: Vector, slide: Any, slowest: Any) -> Symmetric:
-    """½ slide/|ū| (E − n nᵀ): minus the slope of sliding friction by the speed at the end of the step."""
-    size = maximum(length(mean), slowest)
-    n = mean * (1.0 / size)
-    k = 0.5 * slide / size
-    return Symmetric([(k if i == j else 0.0) - k * n[i] * n[j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))])
+def slip_slope(other: Vector, mean: Vector, size: Any, slide: Any, slowest: Any) -> Symmetric:
+    """½ slide/|ū| (E − n nᵀ): minus the slope of sliding friction by the speed at the end of the step; `size` is |ū|.
+
+    `other` is ū, too, or, of smoothed friction, another vector in the direction of friction; the product is made symmetric.
+    """
+    per = 1.0 / maximum(size, slowest)
+    a, b = other * per, mean * per
+    k = 0.5 * slide * per
+    pairs = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+    return Symmetric([(k if i == j else 0.0) - (0.5 * k) * (a[i] * b[j] + a[j] * b[i]) for i, j in pairs])
 
 
 # ---- rotations ---------------------------------------------------------------------------------------------------------------

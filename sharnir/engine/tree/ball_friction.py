@@ -7,6 +7,9 @@ factors. A ball that holds (u₁ = 0) or stays where it is (ū = 0) moves as one
 What a ball does is found after the outward pass, for all balls from the same linear solution: its own law is solved exactly with
 its own response K, and is linear about that solution in the next pass. This is the primal–dual active set (a semismooth Newton)
 iteration of friction problems (Stadler 2004; Hüeber, Stadler and Wohlmuth 2008).
+
+Where this does not end, friction is smoothed for some passes, −slide ū/√(ū² + β²), by the primal–dual Newton iteration of Chan,
+Golub and Mulet (1999) while β falls; from there it does. w is then the direction of friction as the linear solution has it.
 """
 
 from __future__ import annotations
@@ -14,13 +17,14 @@ from __future__ import annotations
 from typing import Any
 
 from sharnir.emit.algebra import IDENTITY, NO_SYMMETRIC, ZERO, Matrix, Symmetric, Vector, dot
-from sharnir.emit.expressions import Expression, absolute, maximum, select
+from sharnir.emit.expressions import Expression, absolute, maximum, select, sqrt
 from sharnir.engine.tree.joints import hand_on, largest, turned
 from sharnir.engine.tree.several_axes import SLOWEST, AxisOf, known_zero
 from sharnir.laws.axis import FREE_AXIS, HOLDS, STAYS, friction_bounds, not_
 from sharnir.laws.ball import can_hold, choose, is_same_slip, length, slip_slope, slip_speed
 
 SLIP_STEPS = 12
+SMOOTH = -1.0  # the mode while friction is smoothed
 NEAR = 1e-3  # of 1: to which the direction of slip is found, about which friction is linear
 
 
@@ -42,6 +46,7 @@ class BallFriction:
         link.about_3 = choose(dot(mean, u0) > 0.0, mean, u0)
         link.lock_to_3 = u0 * (0.25 * h)
         link.command_3 = ZERO
+        link.tree.note_friction()
 
     # ---- inwards
 
@@ -59,9 +64,17 @@ class BallFriction:
 
     def update_terms(self, link: Any) -> None:
         """The impulse at the present speed, scaled as f: by the law, or by the linear one right after it was made."""
-        linear, law = self.headings(link, link.zv * (2.0 / link.h))
+        mean = link.zv * (2.0 / link.h)
+        linear, law = self.headings(link, mean)
         p = choose(link.fresh_3 > 0.5, linear, law) * link.slide
         link.given_3 = (link.command_3 - choose(link.mode > 0.5, ZERO, p)) * (0.25 * link.h)
+        for _ in link.tree.when_smooth():
+            K = link.K3
+            beta = 1.5 * link.tree.smooth * link.slide / (K[0, 0] + K[1, 1] + K[2, 2])
+            size = sqrt(dot(mean, mean) + beta * beta)
+            link.slid_3 = choose(link.mode > SMOOTH + 0.5, ZERO, link.slid_3)
+            link.mode, link.fresh_3, link.slip_3 = SMOOTH, 0.0, size
+            link.given_3 = (link.command_3 - mean * (link.slide / maximum(size, SLOWEST / link.h))) * (0.25 * link.h)
 
     def eliminate(self, link: Any, f: Vector, n: Vector, inertia: Any) -> None:
         """The joint's own equation, and what the base feels through it."""
@@ -91,8 +104,13 @@ class BallFriction:
 
     def slope(self, link: Any, K: Symmetric) -> Symmetric:
         """C at the present speed, or where the law was just made linear."""
-        about = choose(link.fresh_3 > 0.5, link.about_3, link.zv * (2.0 / link.h))
-        return slip_slope(about, link.slide, self.floor(link, K))
+        mean = link.zv * (2.0 / link.h)
+        about, floor = choose(link.fresh_3 > 0.5, link.about_3, mean), self.floor(link, K)
+        link.C3 = slip_slope(about, about, length(about), link.slide, floor)
+        for _ in link.tree.when_smooth():
+            link.C3 = slip_slope(link.slid_3 * link.slip_3, mean, link.slip_3, link.slide, floor)
+        C: Symmetric = link.C3
+        return C
 
     def respond(self, link: Any, e: Vector) -> Vector:
         """y where the joint lacks e."""
@@ -105,17 +123,26 @@ class BallFriction:
         h, u0 = link.h, link.u0_3
         e = link.e3 - link.B @ (u - link.u_before) - link.K3 @ (g - link.g_before)
         y = self.respond(link, e)
-        change = y - link.zv
         link.free_3 = link.K3 @ (link.zv * (4.0 / h) - u0) + (e - link.given_3) * (4.0 / h) + link.command_3
+        return self.put(link, y)
+
+    def put(self, link: Any, y: Vector) -> Any:
+        """Set y; returns the largest change."""
+        change = y - link.zv
+        for _ in link.tree.when_smooth():  # direction of friction in the linear solution
+            per = 1.0 / maximum(link.slip_3, SLOWEST / link.h)
+            w = (y - link.slid_3 * (dot(link.zv, change) * (2.0 / link.h) * per)) * (2.0 / link.h * per)
+            link.slid_3 = w * (1.0 / maximum(length(w), 1.0))
+            link.tree.note_changed(True)
         link.zv = y
-        self.check(link, (y * 4.0) * (1.0 / h) - u0)
+        self.check(link, y * (4.0 / link.h) - link.u0_3)
         return largest(change)
 
     def check(self, link: Any, u1: Vector) -> None:
         """Note whether friction may do something else than expected."""
         mode, mean, about = link.mode, (u1 + link.u0_3) * 0.5, link.about_3
         _, holds = can_hold(link.free_3, link.hold, link.u0_3)
-        slides = (mode < 0.5) & not_(holds) & (is_same_slip(mean, about) | (link.slide <= 0.0))
+        slides = (absolute(mode) < 0.5) & not_(holds) & (is_same_slip(mean, about) | (link.slide <= 0.0))
         fine = slides | ((mode > HOLDS - 0.5) & (mode < HOLDS + 0.5) & holds)
         linear, law = self.headings(link, mean)
         bends = largest(linear - law) * link.slide > link.tree.law_tolerance
@@ -126,7 +153,11 @@ class BallFriction:
     # ---- the law, exactly
 
     def judge(self, link: Any) -> None:
-        """Make friction linear anew, where it does something else than expected."""
+        """Make friction linear anew, where it does something else than expected; not while it is smoothed."""
+        for _ in link.tree.unless_smooth():
+            self.judge_law(link)
+
+    def judge_law(self, link: Any) -> None:
         h, u0, K, free, slide = link.h, link.u0_3, link.K3, link.free_3, link.slide
         able, holds = can_hold(free, link.hold, u0)
         rest = free + K @ u0
@@ -144,11 +175,11 @@ class BallFriction:
         mean = link.new_3
         off = mean * 2.0 - link.zv * (4.0 / h)
         tolerance, mode = link.tree.law_tolerance, link.mode
-        wrong = largest([off[k] * K[k, k] for k in range(3)]) > tolerance
+        wrong = (largest([off[k] * K[k, k] for k in range(3)]) > tolerance) | (mode < SMOOTH + 0.5)
         same = (absolute(found - mode) < 0.5) & ((mode > 0.5) | is_same_slip(mean, link.about_3))
         for _ in link.when(wrong & not_(same)):
             for _ in link.tree.when_to_linearize():
-                turns = (mode < 0.5) & (found < 0.5) & (dot(mean, link.about_3) < 0.0)  # on its way round it stays
+                turns = (absolute(mode) < 0.5) & (found < 0.5) & (dot(mean, link.about_3) < 0.0)  # on its way round it stays
                 link.mode = select(turns, STAYS, found)
                 link.lock_to_3 = u0 * select(holds, 0.25 * h, 0.0)
                 size = length(mean)

@@ -24,7 +24,6 @@ from sharnir.engine.tree.exact import (
     shifted,
     times,
 )  # fmt: skip
-from sharnir.engine.tree.joints import largest
 from sharnir.engine.tree.rotor import Rotor
 from sharnir.engine.tree.several_axes import AXES, locked
 from sharnir.engine.tree.slides import Slides, Turns
@@ -78,7 +77,7 @@ class ExactFriction:
         C = FRICTION.slope(link, link.K3)
         own, based = mean_change_matrix(link.g), mean_change_matrix(link.base.g)
         inverse = either(locked, half_turn_matrix(link.g), (K.D + C @ own).inverse())
-        link.Kinv, link.B, link.UA3, link.C3 = inverse, K.C, K.D, C
+        link.Kinv, link.B, link.UA3 = inverse, K.C, K.D
         e = link.given_3 - n
         link.e3 = e
         turn = inverse @ choose(locked, link.lock_to_3 - link.zv, e)
@@ -93,12 +92,8 @@ class ExactFriction:
         turn = link.Kinv @ choose(locked, dg + link.lock_to_3 - link.zv, link.e3 - link.B @ du + link.C3 @ dg)
         y = choose(locked, link.lock_to_3, link.g + mean_change(link.g, turn) - g)
         moment = link.given_3 - link.e3 + link.B @ du + link.UA3 @ turn
-        change = y - link.zv
-        link.zv = y
-        u1 = y * (4.0 / h) - link.u0_3
-        link.free_3 = link.K3 @ u1 - moment * (4.0 / h) + link.command_3
-        FRICTION.check(link, u1)
-        return largest(change)
+        link.free_3 = link.K3 @ (y * (4.0 / h) - link.u0_3) - moment * (4.0 / h) + link.command_3
+        return FRICTION.put(link, y)
 
 
 def mean_change_matrix(g: Vector) -> Matrix:

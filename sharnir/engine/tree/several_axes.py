@@ -207,7 +207,7 @@ class SeveralAxes:
         link.sat_3 = each(lambda k: servo_side(self.law_of(link, k), u1[k]))
         mean = (u1 + u0) * 0.5
         link.about_3 = mean
-        slope = slip_slope(mean, link.slide_3[0], SLOWEST / link.h) if self.has_friction(link) else NO_SYMMETRIC
+        slope = slip_slope(mean, mean, length(mean), link.slide_3[0], SLOWEST / link.h) if self.has_friction(link) else NO_SYMMETRIC
         slides = grouped & not_(locked[0] > 0.5) & (link.slide_3[0] > 0.0)
         diagonal = link.resist_3
         link.C3 = Symmetric([select(slides, x, 0.0) + (diagonal[i] if i < 3 else 0.0) for i, x in enumerate(slope.e)])

@@ -57,6 +57,7 @@ from sharnir.laws.axis import not_
 
 FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
 GEAR = 16  # steps that are made in second gear before the first is tried again
+SMOOTHER, SMOOTHEST = 0.3, 1e-6  # by how much friction is smoothed less in each pass, and least, of its speed
 PATIENCE = 8  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
 TOLERANCE = {"double": 2.5e-14, "single": 2.5e-9}
 """Error of a scaled mean speed (rad, m) that iterations may leave: energy is kept to 1e-9 and 1e-4 of its scale for long."""
@@ -417,6 +418,8 @@ class NumberTree(OneForest):
     patience: int
     wrong: int
     one: bool
+    smooth: float
+    rubbing: bool
 
     def __init__(
         self, forest: Forest, h: float, gravity: tuple[float, float, float] = (0.0, 0.0, -9.81), own_axes: bool = True,
@@ -452,20 +455,34 @@ class NumberTree(OneForest):
         k, self.first, self.gear = 0, True, max(self.gear - 1, 0)
         while k < self.limit:
             if self.first:
-                self.fewest, self.patience, self.changed = 1 << 30, PATIENCE, 0
+                self.fewest, self.patience, self.changed, self.smooth, self.rubbing = 1 << 30, PATIENCE, 0, 0.0, False
+            if self.rubbing and self.patience <= PATIENCE // 2:
+                self.fewest, self.patience, self.smooth, self.rubbing, k = 1 << 30, PATIENCE, 1.0, False, 1
             factor = k == 0 or self.changed > 0 or self.factor_always
             self.one, self.wrong, self.changed = self.patience == 0, 0, 0
             yield factor
             k += 1
             self.patience = max(self.patience - 1, 0)
-            if self.wrong < self.fewest:
-                self.fewest, self.patience = self.wrong, PATIENCE
+            if self.wrong < self.fewest or self.smooth > 0:
+                self.fewest, self.patience = self.wrong or 1 << 30, PATIENCE
+            self.smooth *= SMOOTHER if self.smooth > SMOOTHEST else 0.0
             if self.changed == 0 and is_converged(k == 1, self.change, self.before, self.tolerance, self.tolerance / FIRST_RATE):
                 return
             slow = self.changed == 0 and k > 2 and not self.change <= 0.5 * self.before
             if self.second_gear is not None and self.gear == 0 and (slow or k >= self.limit):
                 k, self.gear, self.first, self.restarted = 0, GEAR, True, True
         self.failed = True
+
+    def note_friction(self) -> None:
+        self.rubbing = True
+
+    def when_smooth(self) -> Iterator[None]:
+        if self.smooth > 0:
+            yield
+
+    def unless_smooth(self) -> Iterator[None]:
+        if self.smooth <= SMOOTHEST:
+            yield
 
     def in_second_gear(self) -> Iterator[None]:
         if self.gear > 0:
@@ -569,13 +586,16 @@ class Emitted:
             p.say("if (gear > 0) --gear;")
         with p.block("for (int pass = 0; ; ++pass) {"):
             if laws:
-                p.say(f"if (pass == 0) {{ changed = 0; fewest = 1 << 30; patience = {PATIENCE}; }}")
+                anew = f"fewest = 1 << 30; patience = {PATIENCE};"
+                p.say(f"if (pass == 0) {{ changed = 0; {anew} smooth = real(0.0); rubbing = false; }}")
+                p.say(f"if (rubbing && patience <= {PATIENCE // 2}) {{ {anew} smooth = real(1.0); rubbing = false; pass = 1; }}")
                 p.say("const bool factor = pass == 0 || changed > 0; one = patience == 0; wrong = 0; changed = 0;")
             else:
                 p.say("const bool factor = pass == 0;")
             yield True
             if laws:
                 p.say(f"if (patience > 0) --patience; if (wrong < fewest) {{ fewest = wrong; patience = {PATIENCE}; }}")
+                p.say(f"if (smooth > real(0.0)) {{ {anew} smooth *= real(smooth > real({SMOOTHEST}) ? {SMOOTHER} : 0.0); }}")
             settled: Any = value("(changed == 0)", "bool") if laws else True
             change, before = p.read("change"), p.read("before")
             p.leave(is_converged(value("(pass == 0)", "bool"), change, before, value("tolerance"), value("rounding")) & settled)
@@ -584,6 +604,23 @@ class Emitted:
                 p.say(f"if (gear == 0 && (({settled_text}pass > 1 && !(change <= real(0.5)*before)) || pass == limit)) {{")
                 p.say(f"gear = {GEAR}; restarted = true; pass = -1; continue; }}")
             p.say("if (pass == limit || count >= most) { failed = 1; break; }")
+
+    def note_friction(self) -> None:
+        """Friction of a ball acts."""
+        self.program.say("rubbing = true;")
+
+    @property
+    def smooth(self) -> Any:
+        """By how much friction of balls is smoothed in this pass."""
+        return value("smooth")
+
+    def when_smooth(self) -> Iterator[None]:
+        with self.program.block("if (smooth > real(0.0)) {"):
+            yield
+
+    def unless_smooth(self) -> Iterator[None]:
+        with self.program.block(f"if (smooth <= real({SMOOTHEST})) {{"):
+            yield
 
     def in_second_gear(self) -> Iterator[None]:
         if self.second_gear:
