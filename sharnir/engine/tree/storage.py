@@ -57,7 +57,9 @@ from sharnir.laws.axis import not_
 
 FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
 GEAR = 16  # steps that are made in second gear before the first is tried again
-SMOOTHER, SMOOTHEST = 0.3, 1e-6  # by how much friction is smoothed less in each pass, and least, of its speed
+SHARPER, SHARPEST = 0.3, 1e-6  # by how much friction is smoothed less in each pass, and at least, of its speed
+TRIES = 3  # of that with the exact derivative, each more slowly than the last; one without
+FARTHEST = 100.0  # change of a scaled mean speed with which an iteration diverges
 PATIENCE = 8  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
 TOLERANCE = {"double": 2.5e-14, "single": 2.5e-9}
 """Error of a scaled mean speed (rad, m) that iterations may leave: energy is kept to 1e-9 and 1e-4 of its scale for long."""
@@ -419,7 +421,9 @@ class NumberTree(OneForest):
     wrong: int
     one: bool
     smooth: float
-    rubbing: bool
+    sharper: float
+    stalls: int
+    tries: int
 
     def __init__(
         self, forest: Forest, h: float, gravity: tuple[float, float, float] = (0.0, 0.0, -9.81), own_axes: bool = True,
@@ -455,9 +459,11 @@ class NumberTree(OneForest):
         k, self.first, self.gear = 0, True, max(self.gear - 1, 0)
         while k < self.limit:
             if self.first:
-                self.fewest, self.patience, self.changed, self.smooth, self.rubbing = 1 << 30, PATIENCE, 0, 0.0, False
-            if self.rubbing and self.patience <= PATIENCE // 2:
-                self.fewest, self.patience, self.smooth, self.rubbing, k = 1 << 30, PATIENCE, 1.0, False, 1
+                self.fewest, self.patience, self.changed, self.smooth, self.tries = 1 << 30, PATIENCE, 0, 0.0, 0
+                self.sharper, self.stalls = SHARPER, 0
+            if self.tries > 0 and self.patience <= PATIENCE // 4:
+                self.fewest, self.patience, self.smooth, self.tries, k = 1 << 30, PATIENCE, 1.0, self.tries - 1, 1
+                self.sharper = self.sharper**0.5 if self.tries < TRIES - 1 and self.gear > 0 else self.sharper
             factor = k == 0 or self.changed > 0 or self.factor_always
             self.one, self.wrong, self.changed = self.patience == 0, 0, 0
             yield factor
@@ -465,23 +471,33 @@ class NumberTree(OneForest):
             self.patience = max(self.patience - 1, 0)
             if self.wrong < self.fewest or self.smooth > 0:
                 self.fewest, self.patience = self.wrong or 1 << 30, PATIENCE
-            self.smooth *= SMOOTHER if self.smooth > SMOOTHEST else 0.0
+            if self.smooth <= SHARPEST:
+                self.smooth = 0.0
+            elif self.change <= 0.5 * self.before or self.stalls == 2:
+                self.smooth, self.stalls = self.smooth * self.sharper, 0
+            elif self.smooth > 0:
+                self.stalls += 1
+            if self.smooth > 0:
+                k = 1
             if self.changed == 0 and is_converged(k == 1, self.change, self.before, self.tolerance, self.tolerance / FIRST_RATE):
                 return
             slow = self.changed == 0 and k > 2 and not self.change <= 0.5 * self.before
-            if self.second_gear is not None and self.gear == 0 and (slow or k >= self.limit):
+            diverges = not self.change < FARTHEST
+            if self.second_gear is not None and self.gear == 0 and (slow or diverges or k >= self.limit):
                 k, self.gear, self.first, self.restarted = 0, GEAR, True, True
+            elif diverges:
+                break
         self.failed = True
 
     def note_friction(self) -> None:
-        self.rubbing = True
+        self.tries = TRIES if self.gear > 0 else 1
 
     def when_smooth(self) -> Iterator[None]:
         if self.smooth > 0:
             yield
 
     def unless_smooth(self) -> Iterator[None]:
-        if self.smooth <= SMOOTHEST:
+        if self.smooth <= SHARPEST:
             yield
 
     def in_second_gear(self) -> Iterator[None]:
@@ -587,27 +603,31 @@ class Emitted:
         with p.block("for (int pass = 0; ; ++pass) {"):
             if laws:
                 anew = f"fewest = 1 << 30; patience = {PATIENCE};"
-                p.say(f"if (pass == 0) {{ changed = 0; {anew} smooth = real(0.0); rubbing = false; }}")
-                p.say(f"if (rubbing && patience <= {PATIENCE // 2}) {{ {anew} smooth = real(1.0); rubbing = false; pass = 1; }}")
+                p.say(f"if (pass == 0) {{ changed = 0; {anew} smooth = real(0.0); tries = 0; stalls = 0; }}")
+                p.say(f"if (tries > 0 && patience <= {PATIENCE // 4}) {{ {anew} smooth = real(1.0); pass = 1;")
+                p.say(f"sharper = tries == {TRIES} || gear == 0 ? real({SHARPER}) : wp::sqrt(sharper); --tries; }}")
                 p.say("const bool factor = pass == 0 || changed > 0; one = patience == 0; wrong = 0; changed = 0;")
             else:
                 p.say("const bool factor = pass == 0;")
             yield True
             if laws:
                 p.say(f"if (patience > 0) --patience; if (wrong < fewest) {{ fewest = wrong; patience = {PATIENCE}; }}")
-                p.say(f"if (smooth > real(0.0)) {{ {anew} smooth *= real(smooth > real({SMOOTHEST}) ? {SMOOTHER} : 0.0); }}")
+                p.say(f"if (smooth > real(0.0)) {{ {anew} if (smooth <= real({SHARPEST})) smooth = real(0.0);")
+                p.say("else if (change <= real(0.5)*before || stalls == 2) { smooth *= sharper; stalls = 0; pass = 1; }")
+                p.say("else { ++stalls; pass = 1; } }")
             settled: Any = value("(changed == 0)", "bool") if laws else True
             change, before = p.read("change"), p.read("before")
             p.leave(is_converged(value("(pass == 0)", "bool"), change, before, value("tolerance"), value("rounding")) & settled)
+            p.say(f"const bool diverges = !(change < real({FARTHEST}));")
             if self.second_gear:
                 settled_text = "changed == 0 && " if laws else ""
-                p.say(f"if (gear == 0 && (({settled_text}pass > 1 && !(change <= real(0.5)*before)) || pass == limit)) {{")
+                p.say(f"if (gear == 0 && (({settled_text}pass > 1 && !(change <= real(0.5)*before)) || pass == limit || diverges)) {{")
                 p.say(f"gear = {GEAR}; restarted = true; pass = -1; continue; }}")
-            p.say("if (pass == limit || count >= most) { failed = 1; break; }")
+            p.say("if (pass == limit || count >= most || diverges) { failed = 1; break; }")
 
     def note_friction(self) -> None:
         """Friction of a ball acts."""
-        self.program.say("rubbing = true;")
+        self.program.say(f"tries = gear > 0 ? {TRIES} : 1;")
 
     @property
     def smooth(self) -> Any:
@@ -619,7 +639,7 @@ class Emitted:
             yield
 
     def unless_smooth(self) -> Iterator[None]:
-        with self.program.block(f"if (smooth <= real({SMOOTHEST})) {{"):
+        with self.program.block(f"if (smooth <= real({SHARPEST})) {{"):
             yield
 
     def in_second_gear(self) -> Iterator[None]:
