@@ -25,7 +25,7 @@ from sharnir.laws.ball import can_hold, choose, is_same_slip, length, slip_slope
 
 SLIP_STEPS = 12
 SMOOTH = -1.0  # the mode while friction is smoothed
-NEAR = 1e-3  # of 1: to which the direction of slip is found, about which friction is linear
+NEAR = 1e-3  # of itself: to which the speed of slip is found, about which friction is linear
 
 
 class BallFriction:
@@ -144,11 +144,15 @@ class BallFriction:
         _, holds = can_hold(link.free_3, link.hold, link.u0_3)
         slides = (absolute(mode) < 0.5) & not_(holds) & (is_same_slip(mean, about) | (link.slide <= 0.0))
         fine = slides | ((mode > HOLDS - 0.5) & (mode < HOLDS + 0.5) & holds)
-        linear, law = self.headings(link, mean)
-        bends = largest(linear - law) * link.slide > link.tree.law_tolerance
-        link.tree.note_changed(slides & (link.fresh_3 > 0.5) & bends)
+        link.tree.note_changed(slides & self.bends(link))
         link.fresh_3 = select(fine, 0.0, link.fresh_3)
         link.tree.note_suspect(not_(fine))
+
+    def bends(self, link: Any) -> Any:
+        """Whether friction that slides is not what it was made linear to."""
+        linear, law = self.headings(link, link.zv * (2.0 / link.h))
+        off = largest(linear - law) * link.slide > link.tree.law_tolerance
+        return off & (link.fresh_3 > 0.5) & (absolute(link.mode) < 0.5)
 
     # ---- the law, exactly
 
@@ -169,15 +173,16 @@ class BallFriction:
             steps = link.tree.rounds(SLIP_STEPS)
             for _ in steps:
                 y, size, following = slip_speed(link.slip_3, rest * 0.5, K, 0.5 * slide)
-                link.new_3 = y * (link.slip_3 / size)
-                steps.leave(absolute(size - 1.0) <= NEAR)
-                link.slip_3 = following
+                change = absolute(following - link.slip_3)
+                link.new_3, link.slip_3 = y * (following / size), following
+                steps.leave(change <= NEAR * following)
         mean = link.new_3
         off = mean * 2.0 - link.zv * (4.0 / h)
         tolerance, mode = link.tree.law_tolerance, link.mode
         wrong = (largest([off[k] * K[k, k] for k in range(3)]) > tolerance) | (mode < SMOOTH + 0.5)
+        bends = self.bends(link)
         same = (absolute(found - mode) < 0.5) & ((mode > 0.5) | is_same_slip(mean, link.about_3))
-        for _ in link.when(wrong & not_(same)):
+        for _ in link.when((wrong & not_(same)) | bends):
             for _ in link.tree.when_to_linearize():
                 turns = (absolute(mode) < 0.5) & (found < 0.5) & (dot(mean, link.about_3) < 0.0)  # on its way round it stays
                 link.mode = select(turns, STAYS, found)
