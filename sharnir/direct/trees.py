@@ -65,21 +65,18 @@ class Trees:
         return True
 
     def settle(self, control: Control) -> bool:
-        """Whether the iterations of trees are known to end: not yet with friction or limits in balls, friction that several axes
-        share, drives taken at the end of a step, a tolerance that is an impulse, and bodies that weigh hundreds of times others.
+        """Whether the iterations of trees are known to end: not yet with drives taken at the end of a step, a tolerance that is
+        an impulse, and bodies that weigh hundreds of times others.
         """
         m = self.model
         mass = of_first(m.bodies.mass)[m.bodies.motion.numpy() == DYNAMIC]
         if len(mass) and mass.max() > HEAVY * mass[mass > 0].min(initial=np.inf):
             return False
-        if int(self.solver.settings.absolute.numpy()[0]) or any(p.kind in (SLIDES, TURNS) for p in self.plan.places):
+        if int(self.solver.settings.absolute.numpy()[0]):
             return False
         if not m.speeds:
             return True
-        friction = control.friction_static.numpy() + control.friction_dynamic.numpy() + control.friction_load.numpy()
-        balls = [(k, kind) for k, kind in enumerate(m.joint_kinds) if len(kind.turns) == 3]
-        held = any(kind.ball is not None or friction[m.v_start[k] : m.v_start[k] + kind.v_size].any() for k, kind in balls)
-        return not held and not m.axes.implicit.numpy().any()
+        return not m.axes.implicit.numpy().any()
 
     @property
     def rows(self) -> int:

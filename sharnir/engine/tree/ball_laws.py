@@ -233,6 +233,22 @@ class BallWithLaws(SeveralAxes, Ball):
         speeds: Vector = rows @ link.u1_3
         return speeds
 
+    def limited(self, link: Any) -> tuple[Vector, Vector, Vector]:
+        values, _ = limit_coordinates(link.ball_limit, self.law_rotation(link, link.rotation), link.limit_upper_3)
+        low, high, cardan = link.limit_lower_3, link.limit_upper_3, link.ball_limit < 1.5
+        cone = select(high.x < INFINITE, 0.0, -INFINITE)  # the room left in a cone
+        lower = Vector(select(cardan, low.x, cone), select(cardan, low.y, -INFINITE), low.z)
+        return values, lower, Vector(select(cardan, high.x, INFINITE), select(cardan, high.y, INFINITE), high.z)
+
+    def displace(self, link: Any, by: Vector) -> None:
+        turn = self.law_rotation(link, link.rotation)
+        _, rows = limit_coordinates(link.ball_limit, turn, link.limit_upper_3)
+        sizes = [dot(rows.row(k), rows.row(k)) for k in AXES]
+        phi = Vector(0.0, 0.0, 0.0)
+        for k in AXES:
+            phi = phi + rows.row(k) * (by[k] / select(sizes[k] > 0.0, sizes[k], 1.0))
+        link.rotation = self.law_rotation(link, (rotation_of(phi) * turn).normalized())
+
     # ---- reports
 
     def report(self, link: Any, f: Vector, n: Vector) -> None:

@@ -36,7 +36,8 @@ VARIABLES = """int count = 0, failed = 0; real change = real(0.0), before = real
 int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0;
 const real tiny = real(sizeof(real) == 4 ? 1e-6 : 1e-14), root_epsilon = real(sizeof(real) == 4 ? 3.5e-4 : 1.5e-8);
 bool one = false, unknown = false, learned = false, suspect = false;
-int gear = 0; bool restarted = false; real onward = real(1.0), smooth = real(0.0), sharper = real(0.0); int tries = 0, stalls = 0;"""
+int gear = 0; bool restarted = false; real onward = real(1.0), smooth = real(0.0), sharper = real(0.0);
+int tries = 0, stalls = 0;"""
 SCALED = ("V", "W", *HISTORY)  # fields that are proportional to the step
 
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 from sharnir.emit.algebra import IDENTITY, NO_SYMMETRIC, Matrix, Symmetric, Vector, dot
-from sharnir.emit.expressions import absolute, clamp, maximum, select, sign
-from sharnir.engine.tree.joints import hand_on, largest, turned
+from sharnir.emit.expressions import absolute, clamp, maximum, minimum, select, sign
+from sharnir.engine.tree.joints import MOST_REPAIR, hand_on, largest, turned
 from sharnir.laws.axis import (
     HOLDS,
     INFINITE,
+    NEAR_LIMIT,
     Law,
     friction_bounds,
     held_speed,
@@ -207,7 +208,9 @@ class SeveralAxes:
         link.sat_3 = each(lambda k: servo_side(self.law_of(link, k), u1[k]))
         mean = (u1 + u0) * 0.5
         link.about_3 = mean
-        slope = slip_slope(mean, mean, length(mean), link.slide_3[0], SLOWEST / link.h) if self.has_friction(link) else NO_SYMMETRIC
+        slope = NO_SYMMETRIC
+        if self.has_friction(link):
+            slope = slip_slope(mean, mean, length(mean), link.slide_3[0], SLOWEST / link.h)
         slides = grouped & not_(locked[0] > 0.5) & (link.slide_3[0] > 0.0)
         diagonal = link.resist_3
         link.C3 = Symmetric([select(slides, x, 0.0) + (diagonal[i] if i < 3 else 0.0) for i, x in enumerate(slope.e)])
@@ -450,8 +453,12 @@ class SeveralAxes:
 
     def keep_laws(self, link: Any) -> None:
         """What friction and limits did in the step; whether something stopped."""
-        held, before = link.held_3, link.stuck_3
-        stuck = each(lambda k: select(((held[k] > 0.5) & (held[k] < 1.5)) | (held[k] > 2.5), 1.0, 0.0))
+        held, before, u0, hold = link.locked_3, link.stuck_3, link.u0_3, link.hold_3
+        rests = each(lambda k: select((absolute(u0[k]) <= 0.0) & (hold[k] > 0.0), 1.0, 0.0))
+        grouped = link.grouped > 0.5
+        all_rest = rests.x * rests.y * rests.z > 0.5
+        rest = [(held[k] > 0.5) & ((grouped & all_rest) | (not_(grouped) & (rests[k] > 0.5))) for k in AXES]
+        stuck = each(lambda k: select(((held[k] > 0.5) & (held[k] < 1.5)) | (held[k] > 2.5) | rest[k], 1.0, 0.0))
         stopped: Any = False
         if self.has_friction(link):
             for k in AXES:
@@ -467,6 +474,7 @@ class SeveralAxes:
     def keep_limits(self, link: Any) -> None:
         """Which limits an axis leaves, in an impact at the end of the step, and how fast."""
         limit, start = link.limit_3, self.along_limits(link, link.u0_3)
+        self.return_to_limits(link)
         now = self.speeds_at_limits(link)
         struck: list[Any] = [0.0, 0.0, 0.0]
         leaves = each(lambda k: leaving_speed(limit[k], start[k], link.restitution_3[k]))
@@ -480,6 +488,25 @@ class SeveralAxes:
             stopped = stopped | thrown | (acts & (absolute(start[k]) > 0.0))
         link.struck_3, link.leaving_3 = Vector(*struck), leaves
         link.tree.note_stopped(stopped, link.at)
+
+    def limited(self, link: Any) -> tuple[Vector, Vector, Vector]:
+        """Coordinates that are limited, at the end of the step, and their bounds."""
+        return link.position, link.limit_lower_3, link.limit_upper_3
+
+    def displace(self, link: Any, by: Vector) -> None:
+        """Move the coordinates that are limited, alone."""
+        raise NotImplementedError
+
+    def return_to_limits(self, link: Any) -> None:
+        """Limits that were passed by more than speeds return to are returned to by displacements (`OneAxis.return_to_limit`)."""
+        x, lower, upper = self.limited(link)
+        low, high = lower - x, x - upper
+        passed = each(lambda k: maximum(low[k], high[k]) * link.unit)
+        deep = maximum(passed.x, maximum(passed.y, passed.z)) > NEAR_LIMIT
+        link.tree.note_stopped(deep, link.at)
+        for _ in link.when(deep):
+            far = [select(passed[k] > NEAR_LIMIT, minimum(passed[k], MOST_REPAIR) / link.unit, 0.0) for k in AXES]
+            self.displace(link, Vector(*(select(low[k] > high[k], far[k], -far[k]) for k in AXES)))
 
     def report_laws(self, link: Any, n: Vector) -> None:
         """Impulses along the axes, from what the joint carries there: all but a commanded effort, and those of the laws."""

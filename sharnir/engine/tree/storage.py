@@ -326,7 +326,7 @@ class OneForest:
     onward: Any = 1.0
 
     def unit(self, i: int) -> Any:
-        return self.per_metre if self.kind_of(i) == SLIDER else 1.0
+        return self.per_metre if self.kind_of(i) in (SLIDER, SLIDES) else 1.0
 
     def judged_links(self) -> Iterator[LinkView]:
         """Links whose laws are judged."""
@@ -621,7 +621,8 @@ class Emitted:
             p.say(f"const bool diverges = !(change < real({FARTHEST}));")
             if self.second_gear:
                 settled_text = "changed == 0 && " if laws else ""
-                p.say(f"if (gear == 0 && (({settled_text}pass > 1 && !(change <= real(0.5)*before)) || pass == limit || diverges)) {{")
+                slow = f"({settled_text}pass > 1 && !(change <= real(0.5)*before))"
+                p.say(f"if (gear == 0 && ({slow} || pass == limit || diverges)) {{")
                 p.say(f"gear = {GEAR}; restarted = true; pass = -1; continue; }}")
             p.say("if (pass == limit || count >= most || diverges) { failed = 1; break; }")
 
@@ -834,7 +835,7 @@ class LoopTree(Emitted):
         self.program.say(" ".join(f"number({u + k}) = -gravity{k};" for k in range(3)))
 
     def unit(self, at: str) -> Any:
-        return self.per_metre if self._kind == SLIDER else 1.0
+        return self.per_metre if self._kind in (SLIDER, SLIDES) else 1.0
 
     def acting(self, at: str) -> Iterator[None]:
         with self.program.block("if (acts[i]) {"):
