@@ -69,20 +69,6 @@ class Trees:
                 return False
         return True
 
-    def settle(self, control: Control) -> bool:
-        """Whether the iterations of trees are known to end: not yet with friction or limits in balls, and friction that several
-        axes share.
-        """
-        m = self.model
-        if any(p.kind in (SLIDES, TURNS) for p in self.plan.places):
-            return False
-        if not m.speeds:
-            return True
-        friction = control.friction_static.numpy() + control.friction_dynamic.numpy() + control.friction_load.numpy()
-        balls = [(k, kind) for k, kind in enumerate(m.joint_kinds) if len(kind.turns) == 3]
-        held = any(kind.ball is not None or friction[m.v_start[k] : m.v_start[k] + kind.v_size].any() for k, kind in balls)
-        return not held
-
     @property
     def rows(self) -> int:
         """Numbers of `State.tree`."""
