@@ -50,6 +50,8 @@ class Solver:
     _steps: Any
     """[world] steps that a launch is to make, where one kernel makes them all, and that it made."""
     _made: Any
+    _made_by: Any = None  # the array of which `_made_here` is a view
+    _made_here: Any
     _count = 1
     _graphs: Any
     _together = 1 << 30
@@ -295,8 +297,10 @@ class Solver:
     def _go_on(self) -> None:
         """Make the steps that a launch left because they took long; Python is heard in between."""
         assert self._bound is not None
-        made = self._made.numpy()
-        if made.min() >= self._count:
+        if self._made_by is not self._made:  # a view of it: to make one costs as much as a step
+            self._made_by, self._made_here = self._made, self._made.numpy()
+        made = self._made_here
+        if (made[0] if len(made) == 1 else made.min()) >= self._count:
             return
         counted = self.grades.numpy(), self.projected.numpy()
         failed = self._bound[0].failed.numpy()

@@ -201,7 +201,7 @@ class SolverDirect(TreeSolver):
         return 0 if self.model.collision is None else 2
 
     def _is_lean(self, control: Control) -> bool:
-        return self._trees is not None and self._trees.act_on(control) and self._trees.settle(control)
+        return self._trees is not None and self._trees.act_on(control)
 
     def _judges_each(self) -> bool:
         """Trees in joint coordinates do not where they measure what their drives give."""

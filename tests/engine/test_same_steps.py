@@ -89,7 +89,6 @@ def within(what):
 @pytest.mark.parametrize("flip", [False, True])
 @pytest.mark.parametrize("what", [n if n in IN_EVERY_RUN else pytest.param(n, marks=pytest.mark.slow) for n in JOINTS])
 def test_joints_make_the_same_steps_in_both_coordinates(what, flip, monkeypatch):
-    monkeypatch.setattr(Trees, "settle", lambda self, control: True)  # also those that simulations leave to the old passes
     lean = machine(JOINTS[what](), flip)
     monkeypatch.setattr(Trees, "cover", staticmethod(lambda model: False))
     sim = machine(JOINTS[what](), flip)
@@ -106,7 +105,7 @@ def test_joints_make_the_same_steps_in_both_coordinates(what, flip, monkeypatch)
         np.testing.assert_allclose(a, b, atol=1e-6 * max(np.abs(b).max(), 1e-6), err_msg=name)
 
 
-def test_friction_that_is_given_to_a_ball_later_is_not_left_to_what_does_not_settle():
+def test_friction_that_is_given_to_a_ball_later_holds_it():
     scene = sh.Scene()
     scene.add_body("rod", sh.Box(0.3, 0.08, 0.08), mass=1.0, position=(0.15, 0, 0))
     scene.add_joint("ball", sh.Spherical(damping=0.1), scene.world, "rod", position=(0, 0, 0))
@@ -115,8 +114,8 @@ def test_friction_that_is_given_to_a_ball_later_is_not_left_to_what_does_not_set
     assert sim.solver._lean
     sim.joint("ball").friction = 5.0
     sim.step(200)
-    assert not sim.solver._lean
-    assert np.abs(sim.joint("ball").velocity).max() < 1e-9  # the friction holds more than the rod weighs
-    sim.joint("ball").friction = 0.0
-    sim.step()
     assert sim.solver._lean
+    assert np.abs(sim.joint("ball").velocity).max() == 0.0  # the friction holds more than the rod weighs
+    sim.joint("ball").friction = 0.0
+    sim.step(10)
+    assert np.abs(sim.joint("ball").velocity).max() > 0.1

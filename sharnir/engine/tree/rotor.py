@@ -50,13 +50,13 @@ class Rotor(Hinge):
             inertia = A, H, I - square(link.U_a, select(locked, 0.0, D))
         link.e = link.given - self.lacks(link)
         dz = select(locked, link.jump, link.e * link.D)
-        hand_on(link, link.base.M @ link.local_anchor, f, n + link.U_a * dz, inertia)
+        hand_on(link, link.lever, f, n + link.U_a * dz, inertia)
 
     def report(self, link: Any, f: Vector, n: Vector) -> None:
         turn, e, C, z = link.turn, self.own_axis(link), link.inertia[2, 2], link.z
         n = n + (link.M @ e * 2.0 - e) * (C * z)
         link.mean_axis = link.base.M @ link.local_axis
-        carry(link, link.base.M @ link.local_anchor, turn.outward(f), turn.outward(n))
+        carry(link, link.lever, turn.outward(f), turn.outward(n))
         for _ in link.acting():
             self.report_laws(link, self.lacks(link) / (0.25 * link.h))
 

@@ -29,6 +29,7 @@ from sharnir.sleep import Rest, at_rest_together, fall_asleep, sleeps, wait, wak
 from sharnir.spatial import exp_quat, some, unit
 from sharnir.types import EPSILON, PRECISION, quat, real, vec3
 
+CPP = {"double": "double", "single": "float"}[PRECISION]
 BROKE = wp.constant(1)  # bits of what may change in a call
 SAME_POSE = wp.constant(real(32.0 * EPSILON))  # rad or scene lengths, that rounding may move a body
 RESTS = wp.constant(real(1e-9))  # of the largest speed: an axis that is slower is at rest
@@ -37,13 +38,14 @@ RESTS = wp.constant(real(1e-9))  # of the largest speed: an axis that is slower 
 def _places(kind: int) -> dict[str, Any]:
     """Where fields of a link of some kind are stored, from its first row on."""
     out, at = {}, 0
-    for name, size in stored_fields(kind, True):
+    for name, size in stored_fields(kind, True, CPP):
         out[name], at = wp.constant(at), at + size
     return out
 
 
 HINGE_AT, SLIDER_AT, BALL_AT, FREE_AT, WELD_AT = (_places(kind) for kind in (HINGE, SLIDER, BALL, FREE, WELD))
-KIND_AT = wp.constant(sum(size for _, size in stored_fields(FREE)))  # after as many rows as any kind needs, the kind itself
+# after as many rows as any kind needs, the kind itself
+KIND_AT = wp.constant(sum(size for _, size in stored_fields(FREE, real=CPP)))
 CHANGE_AT = wp.constant(int(KIND_AT) + 1)  # and how force and moment of its joint changed in the step before
 ROOM = int(CHANGE_AT) + 6  # rows of a link
 SUDDEN = wp.constant(real(16.0))  # squared ratio of a change to the next one, from which it was a jump,
@@ -834,7 +836,6 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
 
 MODULES = ("sharnir.trees", "sharnir.trees_driven")
 INLINING = "-mllvm=-inline-threshold=100 -mllvm=-inlinehint-threshold=900"  # less than usual: it compiles in less time
-CPP = {"double": "double", "single": "float"}[PRECISION]
 _kernels: dict[str, Any] = {}
 
 
