@@ -112,6 +112,11 @@ class Solver:
         g.cast_inertia = wp.array([cast.inertia for cast in m.casts], dtype=real, device=self.device)
         given = [m.axes.stiffness, m.axes.resistance, control.servo_kp, control.servo_kd, control.servo_torque]
         g.cayley = int(self.cayley)
+        work = self._measured_work()
+        g.work, g.measured = wp.zeros(0, dtype=real, device=self.device) if work is None else work, int(work is not None)
+        exact = np.zeros(len(m.com), np.int32)
+        exact[self._rotors()] = 1
+        g.exact = wp.array(exact, dtype=wp.int32, device=self.device)
         self.driven = len(m.spring_names) + g.driven + int(m.drives.count) > 0 or any(array.numpy().any() for array in given)
         means = (state.mid_force, state.mid_torque) if inner is None and state.mid_force.shape[0] else None
         g.mean_force, g.mean_torque = means or (g.state.joint_force, g.state.joint_torque)
@@ -125,6 +130,14 @@ class Solver:
         self._guard, self._watched, self._begins = g, alone(g, Watch, self.device), None
         self._launch_watch(0, m.worlds)
         return self._watched
+
+    def _measured_work(self) -> Any:
+        """[world] J, given in the steps of a launch, if steps measure it."""
+        return None
+
+    def _rotors(self) -> list[int]:
+        """Bodies that turn by as much as their spin says, however far in a step."""
+        return []
 
     def _sprung(self) -> list[int]:
         """Joints whose axes have springs, or motors with a rotor."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sharnir.emit.program import Program
+from sharnir.emit.program import QUOTIENTS, UNDEFINED, Program
 from sharnir.engine.tree.forest import FREE, INERTIAL, JOINT_LAWS, LAWS, PRESCRIBED, SEVERAL, TURNING, Forest
 from sharnir.engine.tree.history import FIRST, KEPT
 from sharnir.engine.tree.row_storage import RowLoopTree
@@ -35,10 +35,12 @@ PREPARED = START["opens"]  # of the ground, which hands nothing on: 1 where the 
 CHOICES = 32  # by which the number of a guess is multiplied, to be stored with the gear, which is less
 FINEST = 256  # parts into which a step may be divided
 LOOSE = 10  # times what changes by rounding: what iterations that come no nearer may miss
-VARIABLES = """int count = 0, failed = 0; real change = real(0.0), before = real(0.0), lost = real(0.0);
+VARIABLES = """int count = 0, failed = 0; real change = real(0.0), before = real(0.0), lost = real(0.0), work = real(0.0);
 int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0;
+const real tiny = real(sizeof(real) == 4 ? 1e-6 : 1e-14), root_epsilon = real(sizeof(real) == 4 ? 3.5e-4 : 1.5e-8);
 bool one = false, unknown = false, learned = false, suspect = false;
-int gear = 0; bool restarted = false, guesses = true; real onward = real(1.0); int choice = FIRST;
+int gear = 0; bool restarted = false, guesses = true; real onward = real(1.0), smooth = real(0.0), sharper = real(0.0);
+int tries = 0, stalls = 0, choice = FIRST;
 real missed0, missed1, missed2, missed3, missed4, missed5;""".replace("FIRST", str(FIRST))
 SCALED = ("V", "W", *HISTORY)  # fields that are proportional to the step
 
@@ -92,7 +94,7 @@ SIMULATION = Source(
     f"""auto& x = t.data[0];
 const int worlds = x.worlds, links = x.links;
 const real dt = x.settings.dt.data[0], tolerance = x.tolerance, law_tolerance = x.law_tolerance;
-const real per_metre = x.settings.per_metre.data[0], rounding = x.rounding;
+const real per_metre = x.settings.per_metre.data[0], rounding = x.rounding; const bool pushing = x.pushed.data[w] == 1;
 const int limit = x.settings.iterations.data[1], most = x.settings.iterations.data[2];
 const bool coarse = x.settings.iterations.data[3] == 1, watching = x.settings.sleep.data[0] < real(1.0e30);
 const real gx = x.settings.gravity.data[w][0], gy = x.settings.gravity.data[w][1], gz = x.settings.gravity.data[w][2];
@@ -240,7 +242,7 @@ bool renew = fresh > 0, broken = false;
 h = dt; stopped = fresh; if (!fresh) {{ const int kept = (int)stored(1);
 gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(kept) > real(0.25); }} {SET_STEP}"""
         after = "x.passes.data[w] = count; x.parts.data[w] = parts; x.change.data[w] = change; x.taken.data[w] = taken;"
-        after += " x.hit.data[w] = hit; return broken ? -1 - made : made;"
+        after += " x.hit.data[w] = hit; x.work.data[w] += work; return broken ? -1 - made : made;"
         kept = f"stored(1) = real(gear + {CHOICES}*choice) + (restarted ? real(0.5) : real(0.0));"
         return self.whole(before, after, f"if (!broken) {{ {kept} {self.store()} }}")
 
@@ -250,6 +252,7 @@ gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(k
         names = {name: self.source.laws(name) for name in LAWS}
         lines = [
             "typedef {real} real;",
+            QUOTIENTS.format(doubles=int(self.real == "double")),
             VARIABLES,
             self.source.head,
             *(self.tree.rows.head(self.source.owner) if self.tree.rows else ()),
@@ -272,6 +275,7 @@ gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(k
             *(f"#undef {name}" for name in ("number", "stored", "parameter", "axis_of", *(f"law_{n}" for n in names))),
             *(f"#undef joint_{name}" for name in JOINT_LAWS),
             *(["#undef given"] if self.tree.rows else ()),
+            UNDEFINED,
             after,
         ]
         return "\n".join(lines).replace("{real}", self.real)

@@ -380,13 +380,24 @@ class OneAxis:
             by = minimum(passed, MOST_REPAIR / link.unit)
             self.displace(link, select(low > high, by, -by))
 
+    def note_work(self, link: Any) -> None:
+        """Work of commands and drives in the step."""
+        u0, u1 = link.u0, self.end_speed(link)
+        back, _, push = motor_terms(link)
+        motor = -(back * (u1 + (u0 - u1) * (0.5 * self.share(link)))) - push
+        p = link.effort * link.h - link.servo_a * u1 - link.servo_b + motor
+        link.tree.note_work(p * (0.5 * (u0 + u1)))
+
     def keep_law(self, link: Any) -> None:
         """What friction and limit did in the step; whether something stopped."""
         mode, limit, u0 = link.mode, link.limit, link.u0
+        self.note_work(link)
         self.learn_response(link)
         holds = ((mode > HELD - 0.5) & (mode < HELD + 0.5)) | ((mode > HOLDING - 0.5) & (mode < HOLDING + 0.5))
-        rests = (mode > STAYING - 0.5) & (mode < STAYING + 0.5) & (absolute(u0) <= 0.0) & (link.hold > 0.0)
-        stuck = select(holds | rests, 1.0, 0.0)
+        stays = (mode > STAYING - 0.5) & (mode < STAYING + 0.5) & (link.hold > 0.0)
+        free = 4.0 / link.h * link.ratio * link.z_free - u0  # u₁ without friction
+        can_hold = absolute(free) <= link.hold * (link.ratio * link.ratio * link.D)
+        stuck = select(holds | (stays & ((absolute(u0) <= 0.0) | can_hold)), 1.0, 0.0)
         leaves = leaving_speed(limit, u0, link.restitution)
         more = self.end_speed(link) - leaves
         thrown = more * limit > 0.0
@@ -416,6 +427,10 @@ class OneAxis:
     def release(self, link: Any) -> None:
         """After velocities were projected: the guess of the next mean speed."""
         link.z = link.z_new
+
+    def spin(self, link: Any, g: Vector) -> Vector:
+        """Spin of the link where its joint frame has the spin g."""
+        return g
 
 
 def is_locked(mode: Any) -> Any:
@@ -572,6 +587,9 @@ class NoLaws:
     def learn_response(self, link: Any) -> None: ...
 
     def judge(self, link: Any) -> None: ...
+
+    def spin(self, link: Any, g: Vector) -> Vector:
+        return g
 
     def hold(self, link: Any) -> None: ...
 

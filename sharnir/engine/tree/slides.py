@@ -34,6 +34,12 @@ class OneLink(SeveralAxes, NoLaws):
         """Whether there is a third axis."""
         return False
 
+    def limited(self, link: Any) -> tuple[Vector, Vector, Vector]:
+        x, lower, upper = SeveralAxes.limited(self, link)
+        third = self.third(link)
+        low, high = select(third, lower.z, -INFINITE), select(third, upper.z, INFINITE)
+        return x, Vector(lower.x, lower.y, low), Vector(upper.x, upper.y, high)
+
     def effort(self, link: Any) -> Vector:
         p = link.effort_3 * link.h
         return Vector(p.x, p.y, select(self.third(link), p.z, 0.0))
@@ -135,13 +141,16 @@ class Slides(OneLink):
         u = self.frame(link).T @ (v - base.V - cross(base.W, self.start(link) - base.local_com)) * link.per_half_step
         return Vector(u.x, u.y, u.z * select(self.third(link), 1.0, 0.0))
 
+    def displace(self, link: Any, by: Vector) -> None:
+        link.position = link.position + by
+
     def update_ratio(self, link: Any) -> None:
         link.y_3 = link.zv
 
     def put_speeds(self, link: Any, y: Vector) -> Any:
         change = largest(y - link.zv)
         link.zv = y
-        return change
+        return change * link.unit
 
     def advance(self, link: Any) -> None:
         link.position = link.position + link.zv * 2.0
@@ -205,7 +214,10 @@ class Turns(OneLink):
         return change
 
     def advance(self, link: Any) -> None:
-        link.position = link.position + times(self.ratios(link), link.zv) * 2.0
+        self.displace(link, times(self.ratios(link), link.zv) * 2.0)
+
+    def displace(self, link: Any, by: Vector) -> None:
+        link.position = link.position + by
         a, b = self.in_order(link, link.position * (0.5 * link.sense))
         first = Quaternion(Vector(0.0, 0.0, sin(a)), cos(a))
         link.rotation = first * Quaternion(Vector(sin(b), 0.0, 0.0), cos(b))

@@ -251,7 +251,11 @@ def finish(tree: Any) -> None:
         gravity = tree.gravity
         if tree.own_axes:
             link.gravity = gravity = link.turn.inward(link.base.gravity)
-        v = (link.u + cross(link.g, com) + gravity) * 2.0 - link.V
+        mean = link.u + cross(link.g, com) + gravity
+        if tree.pushed:
+            for _ in tree.when_pushed():
+                tree.note_work((dot(link.push_f, mean) + dot(link.push_n, link.g)) * (8.0 / (tree.h * tree.h)))
+        v = mean * 2.0 - link.V
         if tree.own_axes:  # what is stored is in the axes of the end of the step
             link.V = turned_back(link.M, v)
             link.W = link.g * 2.0 - link.W
@@ -304,9 +308,9 @@ def project(tree: Any) -> None:
                 u, g = joint.moved(link, u, g)
                 u, g = link.turn.inward(u), link.turn.inward(g)
                 link.u, link.g = u, g
-                v = u + cross(g, link.local_com)
-                tree.note_lost(kinetic(link, link.V, link.W) - kinetic(link, v, g))
-                link.V, link.W = v, g
+                v, w = u + cross(g, link.local_com), joint.spin(link, g)
+                tree.note_lost(kinetic(link, link.V, link.W) - kinetic(link, v, w))
+                link.V, link.W = v, w
         for link in tree.links():
             for joint in link.joints():
                 joint.release(link)

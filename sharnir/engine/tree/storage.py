@@ -58,6 +58,9 @@ from sharnir.laws.axis import not_
 
 FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
 GEAR = 16  # steps that are made in second gear before the first is tried again
+SHARPER, SHARPEST = 0.3, 1e-6  # by how much friction is smoothed less in each pass, and at least, of its speed
+TRIES = 3  # of that with the exact derivative, each more slowly than the last; one without
+FARTHEST = 100.0  # change of a scaled mean speed with which an iteration diverges
 PATIENCE = 8  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
 TOLERANCE = {"double": 2.5e-14, "single": 2.5e-9}
 """Error of a scaled mean speed (rad, m) that iterations may leave: energy is kept to 1e-9 and 1e-4 of its scale for long."""
@@ -92,12 +95,12 @@ LAW_NAMES = (
     "load", "motor_back", "motor_rotor", "motor_push", "motor_c", "z_free",
 )  # fmt: skip
 LAW = dict.fromkeys(LAW_NAMES, 1)
-NUMBERS_3 = ("known_3", "slip_3", "largest_3")
+NUMBERS_3 = ("known_3", "slip_3", "largest_3", "rubs_3", "fresh_3")
 VECTORS_3 = (
     "u0_3", "share_3", "a_3", "b_3", "servo_a_3", "servo_b_3", "bound_3", "hold_3", "slide_3", "lower_3", "upper_3", "spring_3",
     "resist_3", "push_3", "held_3", "friction_3", "slid_3", "about_3", "lock_to_3", "locked_3", "side_3", "sat_3", "free_3",
     "y_3", "y_new_3", "sat_new_3", "new_3", "u1_3", "v_3", "given_3", "struck_3", "leaving_3", "value_3", "row_share_3",
-    "ratio_3",
+    "ratio_3", "command_3",
 )  # fmt: skip
 SYMMETRIC_3, MATRICES_3 = ("V3", "C3", "K3", "M3"), ("F3", "UL3", "UA3", "lock3", "row3", "row_miss3", "row_start3")
 LAW_3 = dict.fromkeys(NUMBERS_3, 1) | dict.fromkeys(VECTORS_3, 3) | dict.fromkeys(SYMMETRIC_3, 6) | dict.fromkeys(MATRICES_3, 9)
@@ -328,10 +331,11 @@ class OneForest:
         self.rests = False
 
     per_metre: Any = 1.0  # one over the scene's length
+    tiny, root_epsilon = 1e-14, 1.5e-8  # of a number: what counts as none; the root of rounding
     onward: Any = 1.0
 
     def unit(self, i: int) -> Any:
-        return self.per_metre if self.kind_of(i) == SLIDER else 1.0
+        return self.per_metre if self.kind_of(i) in (SLIDER, SLIDES) else 1.0
 
     def judged_links(self) -> Iterator[LinkView]:
         """Links whose laws are judged."""
@@ -427,6 +431,10 @@ class NumberTree(OneForest):
     one: bool
     guesses = True
     choice = history.FIRST
+    smooth: float
+    sharper: float
+    stalls: int
+    tries: int
 
     def __init__(
         self, forest: Forest, h: float, gravity: tuple[float, float, float] = (0.0, 0.0, -9.81), own_axes: bool = True,
@@ -440,6 +448,7 @@ class NumberTree(OneForest):
         self.gravity = Vector(*gravity) * (0.25 * h * h)
         self.fall = h * sum(x * x for x in gravity) ** 0.5
         self.change, self.passes, self.changed, self.unknown, self.lost = 0.0, 0, 0, False, 0.0
+        self.work = 0.0
         self.suspect = False
         self.fields = [{name: [0.0] * size for name, size in SIZES.items()} | forest.values(i) for i in range(len(forest))]
         for f in self.fields:
@@ -462,20 +471,46 @@ class NumberTree(OneForest):
         k, self.first, self.gear = 0, True, max(self.gear - 1, 0)
         while k < self.limit:
             if self.first:
-                self.fewest, self.patience, self.changed = 1 << 30, PATIENCE, 0
+                self.fewest, self.patience, self.changed, self.smooth, self.tries = 1 << 30, PATIENCE, 0, 0.0, 0
+                self.sharper, self.stalls = SHARPER, 0
+            if self.tries > 0 and self.patience <= PATIENCE // 4:
+                self.fewest, self.patience, self.smooth, self.tries, k = 1 << 30, PATIENCE, 1.0, self.tries - 1, 1
+                self.sharper = self.sharper**0.5 if self.tries < TRIES - 1 and self.gear > 0 else self.sharper
             factor = k == 0 or self.changed > 0 or self.factor_always
             self.one, self.wrong, self.changed = self.patience == 0, 0, 0
             yield factor
             k += 1
             self.patience = max(self.patience - 1, 0)
-            if self.wrong < self.fewest:
-                self.fewest, self.patience = self.wrong, PATIENCE
+            if self.wrong < self.fewest or self.smooth > 0:
+                self.fewest, self.patience = self.wrong or 1 << 30, PATIENCE
+            if self.smooth <= SHARPEST:
+                self.smooth = 0.0
+            elif self.change <= 0.5 * self.before or self.stalls == 2:
+                self.smooth, self.stalls = self.smooth * self.sharper, 0
+            elif self.smooth > 0:
+                self.stalls += 1
+            if self.smooth > 0:
+                k = 1
             if self.changed == 0 and is_converged(k == 1, self.change, self.before, self.tolerance, self.tolerance / FIRST_RATE):
                 return
             slow = self.changed == 0 and k > 2 and not self.change <= 0.5 * self.before
-            if self.second_gear is not None and self.gear == 0 and (slow or k >= self.limit):
+            diverges = not self.change < FARTHEST
+            if self.second_gear is not None and self.gear == 0 and (slow or diverges or k >= self.limit):
                 k, self.gear, self.first, self.restarted = 0, GEAR, True, True
+            elif diverges:
+                break
         self.failed = True
+
+    def note_friction(self) -> None:
+        self.tries = TRIES if self.gear > 0 else 1
+
+    def when_smooth(self) -> Iterator[None]:
+        if self.smooth > 0:
+            yield
+
+    def unless_smooth(self) -> Iterator[None]:
+        if self.smooth <= SHARPEST:
+            yield
 
     def in_second_gear(self) -> Iterator[None]:
         if self.gear > 0:
@@ -572,6 +607,12 @@ class NumberTree(OneForest):
     def note_lost(self, energy: float) -> None:
         self.lost += energy
 
+    def note_work(self, energy: float) -> None:
+        self.work += energy
+
+    def when_pushed(self) -> Iterator[None]:
+        yield
+
     def clear_change(self) -> None:
         self.before, self.change = self.change, 0.0
         self.passes += 1
@@ -599,23 +640,48 @@ class Emitted:
             p.say("if (gear > 0) --gear;")
         with p.block("for (int pass = 0; ; ++pass) {"):
             if laws:
-                p.say(f"if (pass == 0) {{ changed = 0; fewest = 1 << 30; patience = {PATIENCE}; }}")
+                anew = f"fewest = 1 << 30; patience = {PATIENCE};"
+                p.say(f"if (pass == 0) {{ changed = 0; {anew} smooth = real(0.0); tries = 0; stalls = 0; }}")
+                p.say(f"if (tries > 0 && patience <= {PATIENCE // 4}) {{ {anew} smooth = real(1.0); pass = 1;")
+                p.say(f"sharper = tries == {TRIES} || gear == 0 ? real({SHARPER}) : wp::sqrt(sharper); --tries; }}")
                 p.say("const bool factor = pass == 0 || changed > 0; one = patience == 0; wrong = 0; changed = 0;")
             else:
                 p.say("const bool factor = pass == 0;")
             yield True
             if laws:
                 p.say(f"if (patience > 0) --patience; if (wrong < fewest) {{ fewest = wrong; patience = {PATIENCE}; }}")
+                p.say(f"if (smooth > real(0.0)) {{ {anew} if (smooth <= real({SHARPEST})) smooth = real(0.0);")
+                p.say("else if (change <= real(0.5)*before || stalls == 2) { smooth *= sharper; stalls = 0; pass = 1; }")
+                p.say("else { ++stalls; pass = 1; } }")
             settled: Any = value("(changed == 0)", "bool") if laws else True
             change, before = p.read("change"), p.read("before")
             p.leave(is_converged(value("(pass == 0)", "bool"), change, before, value("tolerance"), value("rounding")) & settled)
+            p.say(f"const bool diverges = !(change < real({FARTHEST}));")
             if self.second_gear:
                 settled_text = "changed == 0 && " if laws else ""
-                p.say(f"if (gear == 0 && (({settled_text}pass > 1 && !(change <= real(0.5)*before)) || pass == limit)) {{")
+                slow = f"({settled_text}pass > 1 && !(change <= real(0.5)*before))"
+                p.say(f"if (gear == 0 && ({slow} || pass == limit || diverges)) {{")
                 p.say(f"gear = {GEAR}; restarted = true; pass = -1; continue; }}")
                 p.say(f"if (gear == 0 && {settled_text}pass > 1) {{ const real rate = change/before, r2 = rate*rate, r4 = r2*r2;")
                 p.say(f"if (change*r4*r4*r4 > rounding) gear = {GEAR}; }}  // it would come near in more than a dozen passes")
-            p.say("if (pass == limit || count >= most) { failed = 1; break; }")
+            p.say("if (pass == limit || count >= most || diverges) { failed = 1; break; }")
+
+    def note_friction(self) -> None:
+        """Friction of a ball acts."""
+        self.program.say(f"tries = gear > 0 ? {TRIES} : 1;")
+
+    @property
+    def smooth(self) -> Any:
+        """By how much friction of balls is smoothed in this pass."""
+        return value("smooth")
+
+    def when_smooth(self) -> Iterator[None]:
+        with self.program.block("if (smooth > real(0.0)) {"):
+            yield
+
+    def unless_smooth(self) -> Iterator[None]:
+        with self.program.block(f"if (smooth <= real({SHARPEST})) {{"):
+            yield
 
     def in_second_gear(self) -> Iterator[None]:
         if self.second_gear:
@@ -754,6 +820,15 @@ class Emitted:
     def note_lost(self, energy: Any) -> None:
         self.program.write("lost", self.program.read("lost") + energy)
 
+    def note_work(self, energy: Any) -> None:
+        """Energy that commands, drives and outer forces give in the step, J."""
+        self.program.write("work", self.program.read("work") + energy)
+
+    def when_pushed(self) -> Iterator[None]:
+        """Code for outer forces."""
+        with self.program.block("if (pushing) {"):
+            yield
+
     def clear_change(self) -> None:
         self.program.say("count += 1;")
         self.program.write("before", self.program.read("change"))
@@ -775,6 +850,16 @@ class Emitted:
     @property
     def law_tolerance(self) -> Any:
         return value("law_tolerance")
+
+    @property
+    def tiny(self) -> Any:
+        """Of a number: what counts as none."""
+        return value("tiny")
+
+    @property
+    def root_epsilon(self) -> Any:
+        """The square root of rounding."""
+        return value("root_epsilon")
 
     @property
     def onward(self) -> Any:
@@ -838,7 +923,7 @@ class LoopTree(Emitted):
         self.program.say(" ".join(f"number({u + k}) = -gravity{k};" for k in range(3)))
 
     def unit(self, at: str) -> Any:
-        return self.per_metre if self._kind == SLIDER else 1.0
+        return self.per_metre if self._kind in (SLIDER, SLIDES) else 1.0
 
     def acting(self, at: str) -> Iterator[None]:
         with self.program.block("if (acts[i]) {"):

@@ -6,7 +6,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from sharnir.emit.program import Program
-from sharnir.engine.tree.forest import COMMANDS, HINGE, INERTIAL, JOINT_LAWS, LAWS, LAWS_3, PARAMETERS, ROTOR, SLIDER, Forest
+from sharnir.engine.tree.forest import (
+    COMMANDS,
+    HINGE,
+    INERTIAL,
+    JOINT_LAWS,
+    LAWS,
+    LAWS_3,
+    PARAMETERS,
+    ROTOR,
+    SEVERAL,
+    SLIDER,
+    Forest,
+)
 from sharnir.engine.tree.storage import (
     APART,
     ARMS,
@@ -93,6 +105,8 @@ class UnrolledTree(Emitted, OneForest):
 
     def judged_links(self) -> Iterator[LinkView]:
         """A loop over the axes with laws: code that seldom runs is written once, and what it needs is gathered in arrays."""
+        several = [i for i in range(len(self.forest)) if self.acts(i) and self.kind_of(i) in SEVERAL]
+        yield from (LinkView(self, i) for i in several)
         axes = [i for i in range(len(self.forest)) if self.acts(i) and self.kind_of(i) in (HINGE, SLIDER, ROTOR)]
         if not axes:
             return
