@@ -12,22 +12,22 @@ import warp as wp
 
 from sharnir.engine.tree.around import begin_steps, end_steps
 from sharnir.engine.tree.build import Plan
-from sharnir.engine.tree.forest import BALL, LAWS, PRESCRIBED, SLIDES, TURNS
+from sharnir.engine.tree.forest import BALL, LAWS, PRESCRIBED, ROTOR, SLIDES, TURNS
 from sharnir.engine.tree.runtime import LAWS_CHANGED, ROOM, TreeSettings, TreeStep, generic_kernel
-from sharnir.engine.tree.special import Specialized, acting_laws
+from sharnir.engine.tree.special import PHASES, Specialized, acting_laws
 from sharnir.engine.tree.storage import ROW, ROW_APART
 from sharnir.errors import StepWarning
-from sharnir.model import DYNAMIC, Control, Model, State, fill, scene_scale
+from sharnir.model import KINEMATIC, Control, Model, State, fill, scene_scale
 from sharnir.rope.solver import HEARD, MOST_PASSES, NEVER
 from sharnir.sleep import SLOWEST, joining, reaches, rest_of
 from sharnir.solver import write
 from sharnir.spatial import matrix_to_quat
-from sharnir.tables import of_first, table
+from sharnir.tables import table
 from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
 
-TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
+TOLERANCE = {"double": 2e-15, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
 ROUNDING = {"double": 1e-16, "single": 1e-7}  # rad or scene lengths, times the links: what changes by rounding
-HEAVY = 300.0  # times the mass of the lightest body: reactions of light links between alternate from step to step
+LAW_TOLERANCE, LEAST_LAW = 1e-12, 1e-14  # of the scene's impulses: by which a law may be missed, and the least that is asked for
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
 PACKAGE = os.path.dirname(os.path.dirname(__file__))  # whose files a warning is not told of
 PASSES = 30  # of an iteration: then the step is divided
@@ -50,6 +50,11 @@ class Trees:
         self.specialized = False  # whether the bound steps are
         self._generic: list[Any] | None = None  # launches of the code for any forest, where specialized code leaves steps to it
         self._told = False  # whether the user knows that laws changed
+        m = self.model
+        self.measures = not (m.bodies.motion.numpy() == KINEMATIC).any()
+        """Whether steps measure the energy that is given: all but that of bodies on prescribed motions."""
+        self.work = wp.zeros(m.worlds, dtype=real, device=m.device)
+        self.rotors = [p.body for p in self.plan.places if p.kind == ROTOR]
 
     @staticmethod
     def cover(model: Model) -> bool:
@@ -77,23 +82,6 @@ class Trees:
             if friction[shared].any():
                 return False
         return True
-
-    def settle(self, control: Control) -> bool:
-        """Whether the iterations of trees are known to end: not yet with friction or limits in balls, friction that several axes
-        share, drives taken at the end of a step, a tolerance that is an impulse, and bodies that weigh hundreds of times others.
-        """
-        m = self.model
-        mass = of_first(m.bodies.mass)[m.bodies.motion.numpy() == DYNAMIC]
-        if len(mass) and mass.max() > HEAVY * mass[mass > 0].min(initial=np.inf):
-            return False
-        if int(self.solver.settings.absolute.numpy()[0]) or any(p.kind in (SLIDES, TURNS) for p in self.plan.places):
-            return False
-        if not m.speeds:
-            return True
-        friction = control.friction_static.numpy() + control.friction_dynamic.numpy() + control.friction_load.numpy()
-        balls = [(k, kind) for k, kind in enumerate(m.joint_kinds) if len(kind.turns) == 3]
-        held = any(kind.ball is not None or friction[m.v_start[k] : m.v_start[k] + kind.v_size].any() for k, kind in balls)
-        return not held and not m.axes.implicit.numpy().any()
 
     @property
     def rows(self) -> int:
@@ -162,7 +150,11 @@ class Trees:
         t.tolerance = TOLERANCE[PRECISION] * max(0.5 * solver.dt * speed / length, FINEST)
         t.tolerance *= max(1.0, 0.1 * float(solver.settings.tolerance.numpy()[2]))
         t.rounding = max(400 * t.tolerance, ROUNDING[PRECISION] * len(places))
-        t.law_tolerance = 1e-12 * mass * length * speed * min(1.0, 1e3 * solver.dt)
+        impulse = mass * length * speed
+        t.law_tolerance, t.per_change = LAW_TOLERANCE * impulse * min(1.0, 1e3 * solver.dt), 1.0
+        if int(solver.settings.absolute.numpy()[0]):  # an impulse, N·s or N·m·s
+            t.law_tolerance = max(float(solver.settings.tolerance.numpy()[0]), LEAST_LAW * impulse)
+            t.per_change = 2.0 * mass * length / solver.dt
         reach = reaches(m)
         t.reach = wp.array(
             [reach[p.body] if p.body >= 0 and p.kind != PRESCRIBED else -1.0 for p in places], dtype=real, device=device
@@ -170,6 +162,7 @@ class Trees:
         t.slowest = SLOWEST * speed
         strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if m.joint_kinds else np.ones(0)
         t.breakable = int(((strength < 1e30) & (strength > 0)).any())
+        t.work = self.work
         fill(t, m, n, "turn origin")
         fill(t, m, None, "pushed passes change part taken hit slow loaded todo now_made fresh mark")
         t.parts, t.projected, t.done, t.residual = solver.parts, solver.projected, solver.done, solver.residual
@@ -178,8 +171,7 @@ class Trees:
         t.contacts = joining(m, state, control)
         self._rest = rest_of(m, solver.settings, state, state, control, t.contacts, False)
         t.rest = self._rest[0]
-        solver._passes = t.passes
-        solver._pace = self.takes
+        solver._passes, solver._pace = t.passes, self.takes
         write(solver.settings.iterations, solver._caps(solver._capped))
         self.specialized = self._is_specialized(control)
         if self.specialized:
@@ -200,6 +192,9 @@ class Trees:
         names = list(m.joint_names)
         if len(places) > most:
             return f"the model has {len(places)} links; at most {most} are allowed"
+        if self.rotors:
+            body = next(name for name, at in m.body_names.items() if at == self.rotors[0])
+            return f"body {body!r} is a rotor: symmetric about its hinge, with nothing on it"
         if int(m.drives.count):
             driven = names[int(m.drives.joint.numpy()[0])]
             return f"joint {driven!r} has an engine or a cylinder, whose force is found before each step"
@@ -229,7 +224,7 @@ class Trees:
         own = TreeStep()
         for name in TreeStep.vars:  # type: ignore[attr-defined]
             setattr(own, name, getattr(t, name))
-        own.own_axes = 1 if self._special.awkward else 2
+        own.own_axes = 1
         self._whole, self._generic = t, None
         self._left = wp.zeros(m.worlds, dtype=wp.int32, device=device)
         self._seen = wp.zeros(1, dtype=wp.int32, device="cpu", pinned=wp.get_device(device).is_cuda)
@@ -243,8 +238,7 @@ class Trees:
         if not self._on_cpu:
             self._whole.unfinished.zero_()
         wp.launch(begin_steps, inputs=[step, first, steps], **how)
-        assert self._special is not None
-        phases = self._special.phases[-1:] if steps is self.solver._single else self._special.phases
+        phases = PHASES[-1:] if steps is self.solver._single else PHASES
         for phase in phases:
             wp.launch(self.solver._kernel, inputs=[step, first, phase, int(phase == phases[0])], **how)
             wp.launch(end_steps, inputs=[step, first, steps, phase], **how)

@@ -193,14 +193,25 @@ def loop():
 
 def breakable():
     scene = mechanism()
-    scene.add_body("f", sh.Box(0.1, 0.1, 0.1), mass=1.0, position=(0, 2, 0))
+    scene.add_body("f", sh.Box(0.1, 0.2, 0.1), mass=1.0, position=(0, 2, 0))
     scene.add_joint("fuse", sh.Revolute("x"), scene.world, "f", position=(0, 2, 0), break_force=50.0)
+    return scene
+
+
+def spinning():
+    scene = mechanism()
+    scene.add_body("wheel", sh.Cylinder(0.1, 0.02), mass=1.0, position=(0, 2, 0))
+    scene.add_joint("axle", sh.Revolute("z"), scene.world, "wheel", position=(0, 2, 0))
     return scene
 
 
 @pytest.mark.parametrize(
     ("scene", "words"),
-    [(loop, "'rod' joins bodies beside the tree"), (breakable, "joint 'fuse' may break")],
+    [
+        (loop, "'rod' joins bodies beside the tree"),
+        (breakable, "joint 'fuse' may break"),
+        (spinning, "body 'wheel' is a rotor"),
+    ],
 )
 def test_what_cannot_be_specialized_is_refused_by_name(scene, words):
     with pytest.raises(sh.SimulationError, match=words):

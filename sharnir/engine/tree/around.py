@@ -21,7 +21,7 @@ from sharnir.engine.tree.runtime import (
     store_report,
 )
 from sharnir.sleep import at_rest_together, fall_asleep, wake_by_caller
-from sharnir.types import PRECISION, real, vec3
+from sharnir.types import PRECISION, real
 
 MODULE = "sharnir.trees_around"
 
@@ -72,12 +72,8 @@ def end_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int3
         store(t, w)
         count(t, w, made)
         t[0].made[w] = t[0].made[w] + made
-        if phase > 0 and t[0].made[w] >= n[w] - int(phase == 1):
+        if phase > 0:
             store_report(t, w)
-        elif phase > 0:  # what joints carried before is not known when it is read next
-            for j in range(t[0].joints.count):
-                t[0].state.mid_force[j, w] = vec3(real(0.0))
-                t[0].state.mid_torque[j, w] = vec3(real(0.0))
         t[0].now_made[w] = 0
         if t[0].slow[w] == 1 or t[0].made[w] == n[w]:
             fall_asleep(t[0].rest, w)
@@ -86,7 +82,7 @@ def end_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int3
                     t[0].state.tree[0, w] = real(0.0)
                     t[0].todo[w] = 0
                     t[0].mark[w] = IS_OTHER
-    if phase >= 2:
+    if phase == 3:
         if t[0].mark[w] == 0 or t[0].made[w] > 0:
             keep(t, w)
         if t[0].made[w] < n[w]:
@@ -98,7 +94,7 @@ def special_kernel(body: str, name: str) -> Any:
 
     @wp.func_native(body)
     def advance(t: wp.array(dtype=TreeStep), w: int, phase: int, checking: int) -> int:
-        """Steps of a world (`special.ALL`)."""
+        """Steps of a world (`special.PHASES`)."""
         return 0
 
     @wp.kernel(module=name, enable_backward=False)

@@ -2,10 +2,14 @@
 
 import warp as wp
 
+from sharnir.engine.tree.code import CHOICES
+from sharnir.engine.tree.history import KEPT
 from sharnir.engine.tree.runtime import (
     BALL_HISTORY,
     BALL_ROTATION,
+    CPP,
     FREE_ROTATION,
+    HAS_LAWS,
     IS_BALL,
     IS_FREE,
     IS_HINGE,
@@ -13,6 +17,7 @@ from sharnir.engine.tree.runtime import (
     IS_OWN,
     IS_PRESCRIBED,
     IS_PUSHED,
+    IS_ROTOR,
     IS_STEEP,
     IS_TURNS,
     TURNS_ROTATION,
@@ -25,6 +30,9 @@ from sharnir.engine.tree.runtime import (
 )
 from sharnir.spatial import some, unit
 from sharnir.types import quat, real, vec3
+
+HISTORY_ROWS = wp.constant(1 + KEPT[CPP])  # guesses and mean speeds of a ball
+GEARS = wp.constant(CHOICES)
 
 
 @wp.func
@@ -47,12 +55,12 @@ def turn_twists(t: wp.array(dtype=TreeStep), w: int, to_own: int):
             turn = get_quat(t, row + FREE_ROTATION, w)
         elif kind == IS_BALL:
             turn = turn * get_quat(t, row + BALL_ROTATION, w)
-            for k in range(4):
+            for k in range(HISTORY_ROWS):
                 at = row + BALL_HISTORY + 3 * k
                 put_triple(t, at, w, turned_to(carried, triple(t, at, w), to_own))
         elif kind == IS_TURNS:
             turn = turn * get_quat(t, row + TURNS_ROTATION, w)
-        elif kind == IS_HINGE:
+        elif kind == IS_HINGE or kind == IS_ROTOR:
             q = real(0.5) * t[0].state.tree[row + Q, w]
             turn = turn * quat(real(0.0), real(0.0), wp.sin(q), wp.cos(q))
         turn = unit(turn)
@@ -83,9 +91,17 @@ def unlike(t: wp.array(dtype=TreeStep), w: int) -> int:
                 return IS_PUSHED
             if some(t[0].control.force_once[b, w]) or some(t[0].control.torque_once[b, w]):
                 return IS_PUSHED
-    gear = t[0].state.tree[1, w]
-    if gear >= IS_OWN:
-        gear = gear - IS_OWN
-    if gear >= real(1.0) and t[0].state.tree[0, w] != real(0.0):
+    gear = int(t[0].state.tree[1, w]) % GEARS
+    if gear > 0 and t[0].state.tree[0, w] != real(0.0):
         return IS_STEEP
     return 0
+
+
+@wp.func
+def is_taken_up(t: wp.array(dtype=TreeStep), w: int) -> bool:
+    """Whether specialized code can go on with a world; other laws are those of a whole call."""
+    if t[0].special == 0:
+        return False
+    if t[0].mark[w] == HAS_LAWS:
+        return False
+    return unlike(t, w) == 0

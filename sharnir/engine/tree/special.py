@@ -15,15 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.emit.algebra import Matrix, Vector, dot
-from sharnir.emit.expressions import Expression, value
+from sharnir.emit.algebra import Vector
+from sharnir.emit.expressions import value
+from sharnir.emit.program import QUOTIENTS, UNDEFINED
 from sharnir.engine.tree.around import special_kernel
 from sharnir.engine.tree.build import Place, Plan
-from sharnir.engine.tree.code import LOOSE, SIMULATION, Unrolled, stored_fields
+from sharnir.engine.tree.code import CHOICES, LOOSE, SIMULATION, VARIABLES, Unrolled, stored_fields
 from sharnir.engine.tree.forest import (
     BALL,
-    FREE,
-    HINGE,
     INERTIAL,
     JOINT_LAWS,
     LAWS,
@@ -31,14 +30,12 @@ from sharnir.engine.tree.forest import (
     PARAMETERS,
     PRESCRIBED,
     SEVERAL,
-    SLIDER,
-    SLIDES,
-    TURNS,
     Forest,
 )
+from sharnir.engine.tree.history import KEPT
 from sharnir.engine.tree.runtime import CPP, LAWS_CHANGED, OWN_AXES, ROOM, STEEP
 from sharnir.engine.tree.step import finish, guess, project, report, solve, turned_back
-from sharnir.engine.tree.storage import IMPULSES, JOINTS, LAW, LAW_3, REPORT_3, ROW, SIZES, START, LinkView
+from sharnir.engine.tree.storage import IMPULSES, LAW, LAW_3, REPORT_3, SIZES, LinkView
 from sharnir.engine.tree.unrolled import JudgedAxes, UnrolledTree
 from sharnir.laws.axis import INFINITE
 from sharnir.types import PRECISION
@@ -107,13 +104,11 @@ class SpecialTree(UnrolledTree):
     """
 
     begins, leaves = True, True
-    awkward = False  # whether what joints carry depends on where they stand
 
     def __init__(self, forest: Forest, program: Any, factor_always: bool, axes: Any, varied: dict[str, np.ndarray]) -> None:
         super().__init__(forest, program, True, factor_always, axes)
         self.varied = varied
         self.constants: dict[str, str] = {}  # of the code, and the places that they are read from
-        self.told: dict[tuple[int, str], list[Any]] = {}  # what joints carry, in the axes of their bases at the start of the step
         self.checks: dict[str, str] = {}  # places of values that are taken for granted, and their names
         self.present = [self._present(i) for i in range(len(forest))]
 
@@ -181,11 +176,7 @@ class SpecialTree(UnrolledTree):
     def put(self, i: int, name: str, x: list[Any]) -> None:
         """What joints carry is reported in the axes that their bases have at the end of the step."""
         base = self.forest.links[i].base
-        if name in ("reaction_f", "reaction_n", "mean_axis"):
-            self.told[i, name] = x
-            if not self.awkward:
-                return
-        if (i, name) in self.told and base >= 0:
+        if name in ("reaction_f", "reaction_n", "mean_axis") and base >= 0:
             x = list(turned_back(LinkView(self, base).M, Vector(*x)))
         super().put(i, name, x)
 
@@ -199,6 +190,9 @@ class SpecialTree(UnrolledTree):
         none = {field for law, fields in rare.items() if law in absent for field in fields}
         self.judged = tuple(n for n in self.judged if n not in none)
         for link in super().judged_links():
+            if not isinstance(link.tree, JudgedAxes):
+                yield link
+                continue
             yield LinkView(SpecialJudged(self.program, absent), link.at)
 
 
@@ -213,13 +207,12 @@ class Special(Unrolled):
         self.places = places
         self.bodies = [p.body if p.kind != PRESCRIBED else -1 for p in places]  # of every link; −1: none that may come to rest
         self.tree: Any = SpecialTree(forest, self.program, factor_always, axes, varied)
-        flipped = {p.joint for p in places if p.sense < 0 and p.kind == SLIDER}
-        self.awkward = self.tree.awkward = any(p.joint in flipped or p.kind in (SLIDES, TURNS) for p in places)
+        self.tree.kept = KEPT[real]
 
     def _copies(self) -> Iterator[tuple[str, str]]:
         for i, link in enumerate(self.forest.links):
             at = self.source.first + ROOM * i
-            for name, size in stored_fields(link.kind, self.source.turns):
+            for name, size in stored_fields(link.kind, self.source.turns, self.real):
                 for k in range(size):
                     if f"{name}_{i}_{k}" in self._used:
                         yield f"{name}_{i}_{k}", f"stored({at})"
@@ -238,96 +231,24 @@ class Special(Unrolled):
             with p.block("if (renew) {"):
                 guess(tree)
                 p.say("renew = false;")
-            p.say("const bool ended = whole; if (whole) { whole = false; ++made; hit = stopped; stopped = 0;")
-            p.say(self._rests() + "}")
-            with p.block("if ((ended || leaving) && made > 0 && steps - made <= (phase == ALL ? 2 : 0)) {"):
-                self._keep_velocities()
-            p.say("if (made >= steps) break; if (ended) { count = 0; taken = real(0.0); hit = 0; }")
+            p.say("if (whole) { whole = false; ++made; hit = stopped; stopped = 0;")
+            p.say(self._rests())
+            p.say("if (made >= steps) break; count = 0; taken = real(0.0); hit = 0; }")
             p.say("unknown = false; learned = false;")
             solve(tree)
             p.say(f"if (failed && !(change <= real({LOOSE})*rounding) && !(coarse && count >= most)) {{")
-            p.say(f"restarted = true; x.mark.data[w] = {STEEP}; leaving = true; steps = made; stopped = 0; continue; }}")
+            p.say(f"restarted = true; x.mark.data[w] = {STEEP}; break; }}")
             p.say("failed = 0;")
-            with p.block("if (phase == ALL ? steps - made <= 2 : phase > 0) {"):
+            with p.block("if (phase > 0) {"):
                 p.say("x.part.data[w] = h;")
                 report(tree)
                 tree.report_idle()
-                if not self.awkward:
-                    self._keep_reactions()
             finish(tree)
             p.say("whole = true;")
         body = p.finish()
         self._used = set(re.findall(r"\b[A-Za-z]\w*_\d+_\d+\b", body))
         self._changed = set(re.findall(r"^([A-Za-z]\w*_\d+_\d+) = ", body, re.M))
         return "\n".join(self._lines(body)).replace("{real}", self.real)
-
-    def _turns(self) -> list[Matrix]:
-        """The axes of all links, as they stand."""
-        out: list[Matrix] = []
-        for link, of in zip(self.tree.links(), self.forest.links, strict=True):
-            joint: Any = JOINTS[of.kind]
-            own = joint.turned(link)
-            frame = link.frame @ own if of.kind not in (FREE, PRESCRIBED) else own
-            out.append(frame if of.base < 0 else out[of.base] @ frame)
-        return out
-
-    def _keep_velocities(self) -> None:
-        """Velocities of bodies after the last step, in the working memory; after the two before it, in the state, and how they
-        changed, as `runtime.store_body` has them.
-        """
-        p, per = self.program, value("(real(1.0)/h)")
-        turns = self._turns()
-        found: list[tuple[int, int, str, str, int, Any]] = []
-        for i, link in enumerate(self.tree.links()):
-            if self.bodies[i] >= 0:
-                for own, name, last in ((link.V, "velocity", "last_v"), (link.W, "spin", "last_w")):
-                    found += [(i, self.bodies[i], name, last, k, x) for k, x in enumerate((turns[i] @ own) * (2.0 * per))]
-        needs = [new for *_, new in found]
-        with p.block("if (made >= steps) {{", *needs, *needs):  # twice: both branches use them
-            for i, _, name, _, k, new in found:
-                p.write(f"number({ROW * (i + 1) + START['u' if name == 'velocity' else 'g'] + k})", new)
-        with p.block("else {"):
-            for _, b, name, last, k, new in found:
-                place = f"x.state.{name}.data[{b}*worlds + w][{k}]"
-                p.write(f"x.state.{last}.data[{b}*worlds + w][{k}]", (new - p.read(place)) * per)
-                p.write(place, new)
-
-    def _keep_reactions(self) -> None:
-        """What joints carry (`runtime.store_reaction`): of the last step in the working memory, of that before in the state."""
-        p, told = self.program, self.tree.told
-        turns, scale = self._turns(), value("(real(4.0)/h)")
-        links = self.forest.links
-
-        def outward(i: int, name: str) -> Vector:
-            x = Vector(*told[i, name])
-            return x if links[i].base < 0 else turns[links[i].base] @ x
-
-        found: list[tuple[int, int, str, int, Any]] = []
-        for i, place in enumerate(self.places):
-            if place.body < 0 or place.joint < 0 or (i, "reaction_f") not in told:
-                continue
-            f, l = outward(i, "reaction_f") * float(place.sense), outward(i, "reaction_n") * float(place.sense)
-            at = i
-            while at >= 0 and self.places[at].joint == place.joint:
-                kind = links[at].kind
-                if kind == BALL:
-                    l = Vector(0.0, 0.0, 0.0)
-                elif kind in (HINGE, SLIDER):
-                    d = outward(at, "mean_axis")
-                    if kind == HINGE:
-                        l = l - d * (dot(d, l) / dot(d, d))
-                    else:
-                        f = f - d * (dot(d, f) / dot(d, d))
-                at -= 1
-            for name, x in (("mid_force", f), ("mid_torque", l)):
-                found += [(i, place.joint, name, k, number * scale) for k, number in enumerate(x)]
-        needs = [x for *_, x in found if isinstance(x, Expression)]
-        with p.block("if (phase == ALL && steps - made == 2) {{", *needs, *needs):
-            for _, j, name, k, x in found:
-                p.write(f"x.state.{name}.data[{j}*worlds + w][{k}]", x)
-        with p.block("else {"):
-            for i, _, name, k, x in found:
-                p.write(f"number({ROW * (i + 1) + START['reaction_f' if name == 'mid_force' else 'reaction_n'] + k})", x)
 
     def _rests(self) -> str:
         """How long slow bodies have stood still (`sleep.count_idle`); where some may sleep now, and after the last step, this is
@@ -363,10 +284,10 @@ idle = still[k] ? idle + h : real(0.0); }}
         tree, names = self.tree, {name: self.source.laws(name) for name in LAWS}
         yield "typedef {real} real;"
         yield "auto& x = t.data[0]; const int todo = x.todo.data[w];"
-        yield f"const int ALL = {ALL};"
-        yield "const int one_step = phase == 1 ? (todo > 1 ? 1 : 0) : (todo > 0 ? 1 : 0); x.now_made.data[w] = 0;"
-        yield "int steps = phase == ALL ? todo : (phase == 0 ? todo - 2 : one_step);"
+        yield "int steps = phase == 0 ? todo - 3 : (todo >= 4 - phase ? 1 : 0); x.now_made.data[w] = 0;"
         yield "if (todo == 0 || (steps <= 0 && checking == 0)) return 0;"
+        yield QUOTIENTS.format(doubles=int(self.real == "double"))
+        yield VARIABLES
         yield SPECIAL_HEAD
         yield from (f"#define law_{name}(a) {place}" for name, place in names.items())
         yield from (f"#define joint_{name}(i) {place}" for name, place in self.source.joint_laws.items())
@@ -383,17 +304,15 @@ idle = still[k] ? idle + h : real(0.0); }}
         yield SPECIAL_BEGIN
         yield self.load()
         yield body
-        yield f"stored(1) = real({OWN_AXES}) + (restarted ? real(0.5) : real(0.0));"
+        yield f"stored(1) = real({OWN_AXES} + {CHOICES}*choice) + (restarted ? real(0.5) : real(0.0));"
         yield self.store()
         yield from (f"#undef {name}" for name in ("number", "stored", "parameter", *(f"law_{n}" for n in names)))
         yield from (f"#undef joint_{name}" for name in JOINT_LAWS)
+        yield UNDEFINED
         yield SPECIAL_END
 
 
-SPECIAL_HEAD = """int count = 0, failed = 0; real change = real(0.0), before = real(0.0), lost = real(0.0);
-int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0;
-bool one = false, unknown = false, learned = false, suspect = false; int stalls = 0; const real onward = real(1.0);
-(void)changed; (void)wrong; (void)fewest; (void)patience; (void)one; (void)unknown; (void)learned; (void)suspect; (void)onward;
+SPECIAL_HEAD = """int off = 0; (void)off; const bool pushing = false; (void)pushing;
 const int worlds = x.worlds;
 const real h = x.settings.dt.data[0], dt = h, tolerance = x.tolerance, law_tolerance = x.law_tolerance; (void)law_tolerance;
 const real per_metre = x.settings.per_metre.data[0], rounding = x.rounding; (void)per_metre; (void)dt;
@@ -413,10 +332,11 @@ real* const row_of_world = numbers + w*x.memory_world; (void)row_of_world;
 #define number(k) row_of_world[k]
 #endif"""
 SPECIAL_BEGIN = """int made = 0, hit = 0; real taken = real(0.0); const int fresh = x.fresh.data[w];
-bool renew = fresh > 0, whole = false, leaving = false; stopped = fresh; x.fresh.data[w] = 0;
-bool restarted = !fresh && stored(1) - wp::floor(stored(1)) > real(0.25);"""
+bool renew = fresh > 0, whole = false; stopped = fresh; x.fresh.data[w] = 0;
+if (!fresh) { const int kept = (int)stored(1); choice = (kept - OWN)/CHOICES; restarted = stored(1) - real(kept) > real(0.25); }
+""".replace("CHOICES", str(CHOICES)).replace("OWN", str(OWN_AXES))
 SPECIAL_END = """x.passes.data[w] = count; x.parts.data[w] = 1; x.change.data[w] = change; x.taken.data[w] = taken;
-x.hit.data[w] = hit; x.now_made.data[w] = made; x.todo.data[w] = failed ? 0 : todo - made;
+x.work.data[w] += work; x.hit.data[w] = hit; x.now_made.data[w] = made; x.todo.data[w] = failed ? 0 : todo - made;
 return made;"""
 
 
@@ -447,8 +367,7 @@ class Specialized:
                 other = np.stack([other[..., r, c] for r, c in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))], -1)
             self.varied[name] = other.reshape(len(plan.places), -1)
         code = Special(self.forest, CPP, on_gpu, plan.places, self.varied)
-        self.body, self.awkward = code.simulation(), code.awkward
-        self.phases = (0, 1, 2) if code.awkward else (ALL,)
+        self.body = code.simulation()
 
     @staticmethod
     def _told(x: np.ndarray, name: str, n: int) -> Any:
@@ -472,8 +391,8 @@ class Specialized:
         return _kernels[name]
 
 
-ALL = 3
-"""The phase that makes all steps. With joints whose reaction depends on where they stand (`runtime.store_reaction`) the last two
-are launches of their own: phase 0 makes all but two, 1 one if there are two, 2 one.
+PHASES = (0, 1, 2, 3)
+"""Launches of a call: the first makes all steps but three, the others one each if as many are left. What joints carry and
+accelerations at the end of a call follow from the last three (`runtime.store_reaction`).
 """
 _kernels: dict[str, Any] = {}  # by module name
