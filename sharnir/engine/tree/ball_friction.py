@@ -19,7 +19,7 @@ from typing import Any
 from sharnir.emit.algebra import IDENTITY, NO_SYMMETRIC, ZERO, Matrix, Symmetric, Vector, dot
 from sharnir.emit.expressions import Expression, absolute, maximum, select, sqrt
 from sharnir.engine.tree.joints import hand_on, largest, turned
-from sharnir.engine.tree.several_axes import SLOWEST, AxisOf, known_zero
+from sharnir.engine.tree.several_axes import SLOWEST, AxisOf, bends_off, headings, known_zero
 from sharnir.laws.axis import FREE_AXIS, HOLDS, STAYS, friction_bounds, not_
 from sharnir.laws.ball import can_hold, choose, is_same_slip, length, slip_slope, slip_speed
 
@@ -55,17 +55,10 @@ class BallFriction:
         least = 0.5 * link.tree.root_epsilon * link.slide / (K[0, 0] + K[1, 1] + K[2, 2])
         return maximum(least, SLOWEST / link.h)
 
-    def headings(self, link: Any, mean: Vector) -> tuple[Vector, Vector]:
-        """The direction of slip, by the law that is linear about `about_3`, and exactly."""
-        least = SLOWEST / link.h
-        per = 1.0 / maximum(length(link.about_3), least)
-        n = link.about_3 * per
-        return n + (mean - n * dot(n, mean)) * per, mean * (1.0 / maximum(length(mean), least))
-
     def update_terms(self, link: Any) -> None:
         """The impulse at the present speed, scaled as f: by the law, or by the linear one right after it was made."""
         mean = link.zv * (2.0 / link.h)
-        linear, law = self.headings(link, mean)
+        linear, law = headings(link, mean)
         p = choose(link.fresh_3 > 0.5, linear, law) * link.slide
         link.given_3 = (link.command_3 - choose(link.mode > 0.5, ZERO, p)) * (0.25 * link.h)
         for _ in link.tree.when_smooth():
@@ -150,9 +143,7 @@ class BallFriction:
 
     def bends(self, link: Any) -> Any:
         """Whether friction that slides is not what it was made linear to."""
-        linear, law = self.headings(link, link.zv * (2.0 / link.h))
-        off = largest(linear - law) * link.slide > link.tree.law_tolerance
-        return off & (link.fresh_3 > 0.5) & (absolute(link.mode) < 0.5)
+        return bends_off(link, link.zv * (2.0 / link.h), link.slide) & (absolute(link.mode) < 0.5)
 
     # ---- the law, exactly
 

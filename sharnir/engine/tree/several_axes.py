@@ -162,6 +162,7 @@ class SeveralAxes:
             lambda k: select(absolute(at_limit[k]) > 2.0 * absolute(start[k]) + link.fall, 0.0, limit[k])
         )  # one that is further off than the step goes is no guess
         link.y_3 = u0 * (0.25 * link.h)
+        link.fresh_3 = 0.0
         self.linearize(link)
 
     def along_limits(self, link: Any, u: Vector) -> Vector:
@@ -281,8 +282,9 @@ class SeveralAxes:
         u1 = self.end_speeds(link)
         p = self.effort(link) - times(link.resist_3, u1) - link.push_3 - link.spring_3
         if self.has_friction(link):
-            mean, slide, held = (u1 + link.u0_3) * 0.5, link.slide_3, link.locked_3
-            heading = mean * (1.0 / maximum(length(mean), SLOWEST / link.h))
+            slide, held = link.slide_3, link.locked_3
+            linear, law = headings(link, (u1 + link.u0_3) * 0.5)
+            heading = choose(link.fresh_3 > 0.5, linear, law)
             grouped = link.grouped > 0.5
             p = p - each(lambda k: select(held[k] > 0.5, 0.0, slide[k] * select(grouped, heading[k], -sign(link.slid_3[k]))))
         link.given_3 = p * (0.25 * link.h)
@@ -319,9 +321,15 @@ class SeveralAxes:
         self.solve(link)
         off, K = link.v_3 - link.u1_3, link.K3
         wrong = largest([off[k] * K[k, k] for k in AXES]) > link.tree.law_tolerance
-        for _ in link.when(wrong & not_(self.as_expected(link))):
+        bends: Any = False
+        if self.has_friction(link):
+            slides = (link.grouped > 0.5) & not_(link.locked_3.x > 0.5) & (link.slide_3.x > 0.0)
+            bends = slides & bends_off(link, (link.u1_3 + link.u0_3) * 0.5, link.slide_3.x)
+        link.anew_3 = select((wrong & not_(self.as_expected(link))) | bends, 1.0, 0.0)
+        link.fresh_3 = link.fresh_3 * link.anew_3
+        for _ in link.when(link.anew_3 > 0.5):
             for _ in link.tree.when_to_linearize():
-                link.u1_3 = link.v_3
+                link.u1_3, link.fresh_3 = link.v_3, 1.0
                 self.linearize(link)
 
     def as_expected(self, link: Any) -> Any:
@@ -565,3 +573,17 @@ def locked(V: Symmetric, row: Vector) -> tuple[Symmetric, Vector]:
     there = d > DEPENDENT * (V[0, 0] + V[1, 1] + V[2, 2]) * dot(row, row)
     toward = answer * select(there, 1.0 / select(there, d, 1.0), 0.0)
     return V - Symmetric([toward[i] * answer[j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]), toward
+
+
+def headings(link: Any, mean: Vector) -> tuple[Vector, Vector]:
+    """The direction of slip at a mean speed: by the law that is linear about `about_3`, and exactly."""
+    least = SLOWEST / link.h
+    per = 1.0 / maximum(length(link.about_3), least)
+    n = link.about_3 * per
+    return n + (mean - n * dot(n, mean)) * per, mean * (1.0 / maximum(length(mean), least))
+
+
+def bends_off(link: Any, mean: Vector, slide: Any) -> Any:
+    """Whether friction that slides, and was just made linear, is something else at a mean speed."""
+    linear, law = headings(link, mean)
+    return (largest(linear - law) * slide > link.tree.law_tolerance) & (link.fresh_3 > 0.5)

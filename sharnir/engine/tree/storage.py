@@ -93,7 +93,7 @@ LAW_NAMES = (
     "load", "motor_back", "motor_rotor", "motor_push", "motor_c", "z_free",
 )  # fmt: skip
 LAW = dict.fromkeys(LAW_NAMES, 1)
-NUMBERS_3 = ("known_3", "slip_3", "largest_3", "rubs_3", "fresh_3")
+NUMBERS_3 = ("known_3", "slip_3", "largest_3", "rubs_3", "fresh_3", "anew_3")
 VECTORS_3 = (
     "u0_3", "share_3", "a_3", "b_3", "servo_a_3", "servo_b_3", "bound_3", "hold_3", "slide_3", "lower_3", "upper_3", "spring_3",
     "resist_3", "push_3", "held_3", "friction_3", "slid_3", "about_3", "lock_to_3", "locked_3", "side_3", "sat_3", "free_3",
