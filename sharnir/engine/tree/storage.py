@@ -469,7 +469,7 @@ class NumberTree(OneForest):
             yield factor
             k += 1
             self.patience = max(self.patience - 1, 0)
-            if self.wrong < self.fewest or self.smooth > 0:
+            if self.wrong < self.fewest or self.smooth > 0 or self.wrong == 0:
                 self.fewest, self.patience = self.wrong or 1 << 30, PATIENCE
             if self.smooth <= SHARPEST:
                 self.smooth = 0.0
@@ -612,6 +612,7 @@ class Emitted:
             yield True
             if laws:
                 p.say(f"if (patience > 0) --patience; if (wrong < fewest) {{ fewest = wrong; patience = {PATIENCE}; }}")
+                p.say(f"if (wrong == 0) {{ {anew} }}")
                 p.say(f"if (smooth > real(0.0)) {{ {anew} if (smooth <= real({SHARPEST})) smooth = real(0.0);")
                 p.say("else if (change <= real(0.5)*before || stalls == 2) { smooth *= sharper; stalls = 0; pass = 1; }")
                 p.say("else { ++stalls; pass = 1; } }")
