@@ -121,7 +121,7 @@ class BallFriction:
             follow_smoothed(link, link.zv * (2.0 / link.h), y * (2.0 / link.h))
         link.zv = y
         self.check(link, y * (4.0 / link.h) - link.u0_3)
-        return largest(change)
+        return length(change)  # which is not a number if one of them is not
 
     def check(self, link: Any, u1: Vector) -> None:
         """Note whether friction may do something else than expected."""
@@ -162,7 +162,7 @@ class BallFriction:
         mean = link.new_3
         off = mean * 2.0 - link.zv * (4.0 / h)
         tolerance, mode = link.tree.law_tolerance, link.mode
-        wrong = (largest([off[k] * K[k, k] for k in range(3)]) > tolerance) | (mode < SMOOTH + 0.5)
+        wrong = not_(length(Vector(*(off[k] * K[k, k] for k in range(3)))) <= tolerance) | (mode < SMOOTH + 0.5)
         bends = self.bends(link)
         same = (absolute(found - mode) < 0.5) & ((mode > 0.5) | is_same_slip(mean, link.about_3))
         for _ in link.when((wrong & not_(same)) | bends):

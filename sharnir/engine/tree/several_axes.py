@@ -349,7 +349,7 @@ class SeveralAxes:
     def judge_laws(self, link: Any) -> None:
         self.solve(link)
         off, K = link.v_3 - link.u1_3, link.K3
-        wrong = largest([off[k] * K[k, k] for k in AXES]) > link.tree.law_tolerance
+        wrong = not_(length(Vector(*(off[k] * K[k, k] for k in AXES))) <= link.tree.law_tolerance)
         bends: Any = False
         if self.has_friction(link):
             slides = (link.grouped > 0.5) & not_(link.locked_3.x > 0.5) & (link.slide_3.x > 0.0)
