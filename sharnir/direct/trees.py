@@ -8,20 +8,20 @@ import numpy as np
 import warp as wp
 
 from sharnir.engine.tree.build import Plan
-from sharnir.engine.tree.forest import BALL, PRESCRIBED, SLIDES, TURNS
+from sharnir.engine.tree.forest import BALL, PRESCRIBED, ROTOR, SLIDES, TURNS
 from sharnir.engine.tree.runtime import ROOM, TreeSettings, TreeStep, generic_kernel
 from sharnir.engine.tree.storage import ROW, ROW_APART
-from sharnir.model import DYNAMIC, Control, Model, State, fill, scene_scale
+from sharnir.model import KINEMATIC, Control, Model, State, fill, scene_scale
 from sharnir.rope.solver import HEARD, MOST_PASSES, NEVER
 from sharnir.sleep import SLOWEST, joining, reaches, rest_of
 from sharnir.solver import write
 from sharnir.spatial import matrix_to_quat
-from sharnir.tables import of_first, table
+from sharnir.tables import table
 from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
 
-TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
+TOLERANCE = {"double": 2e-15, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
 ROUNDING = {"double": 1e-16, "single": 1e-7}  # rad or scene lengths, times the links: what changes by rounding
-HEAVY = 300.0  # times the mass of the lightest body: reactions of light links between alternate from step to step
+LAW_TOLERANCE, LEAST_LAW = 1e-12, 1e-14  # of the scene's impulses: by which a law may be missed, and the least that is asked for
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
 PASSES = 30  # of an iteration: then the step is divided
 
@@ -36,6 +36,11 @@ class Trees:
     def __init__(self, solver: Any) -> None:
         self.solver, self.model = solver, solver.model
         self.plan = Plan(self.model)
+        m = self.model
+        self.measures = not (m.bodies.motion.numpy() == KINEMATIC).any()
+        """Whether steps measure the energy that is given: all but that of bodies on prescribed motions."""
+        self.work = wp.zeros(m.worlds, dtype=real, device=m.device)
+        self.rotors = [p.body for p in self.plan.places if p.kind == ROTOR]
 
     @staticmethod
     def cover(model: Model) -> bool:
@@ -63,20 +68,6 @@ class Trees:
             if friction[shared].any():
                 return False
         return True
-
-    def settle(self, control: Control) -> bool:
-        """Whether the iterations of trees are known to end: not yet with drives taken at the end of a step, a tolerance that is
-        an impulse, and bodies that weigh hundreds of times others.
-        """
-        m = self.model
-        mass = of_first(m.bodies.mass)[m.bodies.motion.numpy() == DYNAMIC]
-        if len(mass) and mass.max() > HEAVY * mass[mass > 0].min(initial=np.inf):
-            return False
-        if int(self.solver.settings.absolute.numpy()[0]):
-            return False
-        if not m.speeds:
-            return True
-        return not m.axes.implicit.numpy().any()
 
     @property
     def rows(self) -> int:
@@ -145,7 +136,11 @@ class Trees:
         t.tolerance = TOLERANCE[PRECISION] * max(0.5 * solver.dt * speed / length, FINEST)
         t.tolerance *= max(1.0, 0.1 * float(solver.settings.tolerance.numpy()[2]))
         t.rounding = max(400 * t.tolerance, ROUNDING[PRECISION] * len(places))
-        t.law_tolerance = 1e-12 * mass * length * speed * min(1.0, 1e3 * solver.dt)
+        impulse = mass * length * speed
+        t.law_tolerance, t.per_change = LAW_TOLERANCE * impulse * min(1.0, 1e3 * solver.dt), 1.0
+        if int(solver.settings.absolute.numpy()[0]):  # an impulse, N·s or N·m·s
+            t.law_tolerance = max(float(solver.settings.tolerance.numpy()[0]), LEAST_LAW * impulse)
+            t.per_change = 2.0 * mass * length / solver.dt
         reach = reaches(m)
         t.reach = wp.array(
             [reach[p.body] if p.body >= 0 and p.kind != PRESCRIBED else -1.0 for p in places], dtype=real, device=device
@@ -153,6 +148,7 @@ class Trees:
         t.slowest = SLOWEST * speed
         strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if m.joint_kinds else np.ones(0)
         t.breakable = int(((strength < 1e30) & (strength > 0)).any())
+        t.work = self.work
         fill(t, m, n, "turn origin")
         fill(t, m, None, "pushed passes change part taken hit slow loaded")
         t.parts, t.projected, t.done, t.residual = solver.parts, solver.projected, solver.done, solver.residual

@@ -111,7 +111,7 @@ class BallWithLaws(SeveralAxes, Ball):
         return speeds
 
     def law_axes(self, link: Any) -> tuple[Matrix, Matrix, Vector]:
-        return NO_MATRIX, link.F3, link.base.M @ link.local_anchor
+        return NO_MATRIX, link.F3, link.lever
 
     def axis_law(self, link: Any, k: int) -> Law:
         h, x = link.h, AxisOf(link, k, stiffness=0.0, rest=0.0, servo_position=0.0, resistance=0.0, **UNLIMITED, **NO_FRICTION)

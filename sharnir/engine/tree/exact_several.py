@@ -146,9 +146,9 @@ class ExactRotor:
         D = 1.0 / (C + link.slope)
         row = (e - cross(e, g) + g * dot(g, e)) * C
         link.U_a, link.D = row, D
-        link.e = link.given - C * (dot(e, g) + z - dot(e, link.W))
+        link.e = link.given - joint.lacks(link)
         is_locked = link.lock > 0.5
-        lever = link.base.M @ link.local_anchor
+        lever = link.lever
         spins = skew(end_of(link.M, e) * (2.0 * C * z))
         K = shifted(lever, Derivative(K.A, K.B, K.C, K.D - spins))
         kept = Derivative(K.A, K.B, K.C, K.D - outer(column * select(is_locked, 0.0, D), row))

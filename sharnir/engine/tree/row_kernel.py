@@ -68,7 +68,7 @@ class RowRunner:
         self.law_tolerance, self.limit = law_tolerance, limit
         real = REALS[precision]
         self._kernel = row_kernel(loop_code(CPP[precision], rows=True), precision)
-        self.state = wp.zeros(state_size(forest) * worlds, dtype=real, device=device)
+        self.state = wp.zeros(state_size(forest, CPP[precision]) * worlds, dtype=real, device=device)
         self.parameters = wp.array(forest.table().ravel(), dtype=real, device=device)
         self.laws = wp.array(forest.law_table().ravel(), dtype=real, device=device)
 
@@ -83,7 +83,7 @@ class RowRunner:
         self.rows: dict[tuple[int, str], slice] = {}
         at = 0
         for i, link in enumerate(forest.links):
-            for name, size in stored_fields(link.kind):
+            for name, size in stored_fields(link.kind, real=CPP[precision]):
                 self.rows[i, name] = slice(at, at + size)
                 at += size
 

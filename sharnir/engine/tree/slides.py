@@ -10,6 +10,7 @@ from typing import Any
 
 from sharnir.emit.algebra import NO_MATRIX, Matrix, Quaternion, Vector, cross, dot, mean_rotation
 from sharnir.emit.expressions import cos, select, sin
+from sharnir.engine.tree import history
 from sharnir.engine.tree.joints import Ball, NoLaws, Slider, arctangent_ratio, carry, largest
 from sharnir.engine.tree.several_axes import AXES, AxisOf, SeveralAxes, each
 from sharnir.laws.axis import INFINITE, Law, prepare
@@ -63,9 +64,14 @@ class OneLink(SeveralAxes, NoLaws):
 
     def predict(self, link: Any) -> None:
         self.keep_laws(link)
-        z, z1, z2, z3 = link.zv, link.zv1, link.zv2, link.zv3
-        link.zv = (z + z2) * 4.0 - z1 * 6.0 - z3
-        link.zv3, link.zv2, link.zv1 = z2, z1, z
+        history.keep(link, "zv", self.unit(link))
+
+    def extrapolate(self, link: Any) -> None:
+        history.guess(link, "zv")
+
+    def unit(self, link: Any) -> Any:
+        """Makes coordinates numbers that tolerances hold for."""
+        return 1.0
 
     def hold(self, link: Any) -> None:
         link.zv_new = link.zv
@@ -80,16 +86,19 @@ class OneLink(SeveralAxes, NoLaws):
         link.zv = link.zv_new
 
     def restart(self, link: Any) -> None:
-        link.zv = link.zv1 * 2.0 - link.zv2
+        history.restart(link, "zv")
 
     def guess(self, link: Any) -> None:
-        link.zv = link.zv1 = link.zv2 = link.zv3 = self.start_speeds(link) * (1.0 / link.per_half_step)
+        history.begin(link, "zv", self.start_speeds(link) * (1.0 / link.per_half_step))
 
 
 class Slides(OneLink):
     """Translations along x and y, and z if there are three, of the joint frame, which the base carries."""
 
     turned = Slider.turned
+
+    def unit(self, link: Any) -> Any:
+        return link.tree.per_metre
 
     def third(self, link: Any) -> Any:
         return link.slides > 2.5
@@ -150,7 +159,7 @@ class Slides(OneLink):
 class Turns(OneLink):
     """Two rotations: about z of the joint frame, which the base carries, then about x of the link; `rotation` is both."""
 
-    turned, anchor, carried = Ball.turned, Ball.anchor, Ball.carried
+    turned, anchor, arms, carried = Ball.turned, Ball.anchor, Ball.arms, Ball.carried
 
     def axes(self, link: Any) -> tuple[Vector, Vector]:
         """The axis that the base carries, and the other one, at the start of the step."""
@@ -183,7 +192,7 @@ class Turns(OneLink):
         a, b = a * (1.0 / r), b * (1.0 / s)
         ahead = link.sense > 0.0
         S = Matrix([list(choose(ahead, a, b)), list(choose(ahead, b, a)), [0.0, 0.0, 0.0]]).T
-        return NO_MATRIX, S, link.base.M @ link.local_anchor
+        return NO_MATRIX, S, link.lever
 
     def start_speeds(self, link: Any) -> Vector:
         spin = (link.turn.outward(link.W) - link.base.W) * link.per_half_step

@@ -29,6 +29,7 @@ from sharnir.emit.algebra import (
 )  # fmt: skip
 from sharnir.emit.expressions import Expression, maximum, node, select, value
 from sharnir.emit.program import Program
+from sharnir.engine.tree import history
 from sharnir.engine.tree.ball_laws import BallWithLaws
 from sharnir.engine.tree.forest import (
     BALL,
@@ -82,11 +83,12 @@ STATE = {
     "stuck_3": 3,
     "limit_3": 3,
 }
-HISTORY = {name + n: size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for n in ("", "1", "2", "3")}
+HISTORY = {f"{name}{n}": size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for n in ("", *range(1, history.MOST + 1))}
 WORK = {
     "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "dz": 1, "e3": 3,
     "dl": 3, "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
     "g_old": 3, "opens": 1, "taken": 1, "k": 1, "KA": 9, "KB": 9, "KC": 9, "KD": 9, "Kinv": 9,
+    "lever": 3, "axis_mean": 3, "com_mean": 3,
 }  # fmt: skip
 LAW_NAMES = (
     "u0", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide", "mode", "goal", "ratio", "given", "slope", "lock", "jump",
@@ -109,6 +111,7 @@ REPORT |= REPORT_3
 """What a step reports: impulse and moment that joints carry, times ¼ h; impulses along axes; what is lost there, J."""
 PUSH = {"push_f": 3, "push_n": 3}  # outer force and torque on a link, times ¼ h²
 WORLD_AXES = {"R": 9, "axis_w": 3, "anchor_w": 3, "com_w": 3, "inertia_w": 6}
+ARMS: tuple[str, ...] = ("lever", "axis_mean", "com_mean")  # mean arms
 SIZES = PARAMETERS | STATE | HISTORY | WORK | LAW | LAW_3 | REPORT | PUSH | WORLD_AXES
 SYMMETRIC_FIELDS = {"inertia", "inertia_w", "D3", "A3", "A", "I", "V3", "C3", "K3", "M3"}
 GATHERED: dict[str, Any] = {"f": ZERO, "n": ZERO, "A": NO_SYMMETRIC, "H": NO_MATRIX, "I": NO_SYMMETRIC}
@@ -134,7 +137,8 @@ def offsets(sizes: dict[str, int]) -> dict[str, int]:
 
 
 OFTEN = (
-    *INERTIAL, "com_w", "inertia_w", "anchor_w", "axis_w", "z", "u", "g", "M", "g_old", "U_l", "U_a", "D", "e", "dz", "opens",
+    *INERTIAL, "com_w", "inertia_w", "anchor_w", "axis_w", "z", "u", "g", "M", "g_old", "lever", "axis_mean",
+    "com_mean", "k", "U_l", "U_a", "D", "e", "dz", "opens",
     "f", "n", "A", "H", "I", "V", "W", "u0", "ratio", "mode", "goal", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide",
     "given", "slope", "lock", "jump", "z_free", "q",
 )  # what iterations use, so that it lies together  # fmt: skip
@@ -201,6 +205,10 @@ class LinkView:
             return IDENTITY if self.tree.rests else mean_rotation(self.g)
         if name == "g_before":
             return self.base.g_old
+        if name == "com_mean":
+            return self.M @ self.local_com
+        if name in ARMS:
+            return self.base.M @ (self.local_anchor if name == "lever" else self.local_axis)
         if name == "u_before" and self.tree.kind_of(self.at) in (HINGE, BALL):  # joints that do not move the origin
             return self.turn.outward(self.u)
         return pack(name, self.tree.get(self.at, name))
@@ -304,10 +312,11 @@ class OneForest:
     """What `NumberTree` and `UnrolledTree` share: a forest whose links are visited one by one."""
 
     own_axes: bool
+    kept = history.MOST  # numbers of mean speeds, see `history`
     gravity: Any
     rows: Any = None  # beside the forest, `rows`
     pushed = False
-    derived: tuple[str, ...] = ()  # fields that are computed where they are needed instead of kept
+    derived = ARMS  # fields that are computed where they are needed instead of kept
     keeps_k = False  # whether 1/(1 + g²) is kept
 
     def __init__(self, forest: Forest) -> None:
@@ -420,6 +429,8 @@ class NumberTree(OneForest):
     patience: int
     wrong: int
     one: bool
+    guesses = True
+    choice = history.FIRST
     smooth: float
     sharper: float
     stalls: int
@@ -437,6 +448,7 @@ class NumberTree(OneForest):
         self.gravity = Vector(*gravity) * (0.25 * h * h)
         self.fall = h * sum(x * x for x in gravity) ** 0.5
         self.change, self.passes, self.changed, self.unknown, self.lost = 0.0, 0, 0, False, 0.0
+        self.work = 0.0
         self.suspect = False
         self.fields = [{name: [0.0] * size for name, size in SIZES.items()} | forest.values(i) for i in range(len(forest))]
         for f in self.fields:
@@ -523,7 +535,27 @@ class NumberTree(OneForest):
     def first_iteration(self) -> Iterator[None]:
         if self.first:
             self.first = False
+            self.guesses = not self.restarted
             yield
+
+    def choose_start(self) -> None: ...
+
+    def unless_restarted(self) -> Iterator[None]:
+        if self.guesses:
+            yield
+
+    @property
+    def guess_weights(self) -> list[float]:
+        return history.weights(*history.GUESSES[self.choice])
+
+    def clear_missed(self) -> None:
+        self.missed = [0.0] * len(history.GUESSES)
+
+    def note_missed(self, k: int, x: float) -> None:
+        self.missed[k] += x
+
+    def choose_guess(self) -> None:
+        self.choice = history.best(self.missed)
 
     def note_unknown(self, condition: bool) -> None:
         self.unknown = self.unknown or condition
@@ -575,6 +607,12 @@ class NumberTree(OneForest):
     def note_lost(self, energy: float) -> None:
         self.lost += energy
 
+    def note_work(self, energy: float) -> None:
+        self.work += energy
+
+    def when_pushed(self) -> Iterator[None]:
+        yield
+
     def clear_change(self) -> None:
         self.before, self.change = self.change, 0.0
         self.passes += 1
@@ -625,6 +663,8 @@ class Emitted:
                 slow = f"({settled_text}pass > 1 && !(change <= real(0.5)*before))"
                 p.say(f"if (gear == 0 && ({slow} || pass == limit || diverges)) {{")
                 p.say(f"gear = {GEAR}; restarted = true; pass = -1; continue; }}")
+                p.say(f"if (gear == 0 && {settled_text}pass > 1) {{ const real rate = change/before, r2 = rate*rate, r4 = r2*r2;")
+                p.say(f"if (change*r4*r4*r4 > rounding) gear = {GEAR}; }}  // it would come near in more than a dozen passes")
             p.say("if (pass == limit || count >= most || diverges) { failed = 1; break; }")
 
     def note_friction(self) -> None:
@@ -696,7 +736,45 @@ class Emitted:
 
     def first_iteration(self) -> Iterator[None]:
         with self.program.block("if (pass == 0) {"):
+            self.program.say("if (restarted) guesses = false; else if (!learned) guesses = true;")
             yield
+
+    # ---- guesses of mean speeds, see `history`
+
+    kept: int
+
+    def choose_start(self) -> None:
+        """The weights of the guess."""
+        if self.kept < history.MOST:
+            return
+        rows = ", ".join(f"{{{', '.join(f'real({x!r})' for x in history.weights(*g))}}}" for g in history.GUESSES)
+        self.program.say(f"const real all_weights[{len(history.GUESSES)}][{history.MOST}] = {{{rows}}};")
+        self.program.say("const real* const weights = all_weights[choice]; (void)weights;")
+
+    def unless_restarted(self) -> Iterator[None]:
+        if self.kept == history.MOST:
+            with self.program.block("if (guesses) {"):
+                yield
+
+    @property
+    def guess_weights(self) -> list[Any]:
+        return [value(f"weights[{k}]") for k in range(history.MOST)]
+
+    def clear_missed(self) -> None:
+        if self.kept == history.MOST:
+            for k in range(len(history.GUESSES)):
+                self.program.write(f"missed{k}", 0.0)
+
+    def note_missed(self, k: int, x: Any) -> None:
+        self.program.write(f"missed{k}", self.program.read(f"missed{k}") + x)
+
+    def choose_guess(self) -> None:
+        """The one that missed least; what is not a number is larger than all."""
+        if self.kept == history.MOST:
+            self.program.say("{ real least = missed0; choice = 0;")
+            for k in range(1, len(history.GUESSES)):
+                self.program.say(f"if (missed{k} < least) {{ least = missed{k}; choice = {k}; }}")
+            self.program.say("}")
 
     def when_unknown(self) -> Iterator[bool]:
         """Code for responses that were not known; after it the iteration begins again."""
@@ -742,6 +820,15 @@ class Emitted:
 
     def note_lost(self, energy: Any) -> None:
         self.program.write("lost", self.program.read("lost") + energy)
+
+    def note_work(self, energy: Any) -> None:
+        """Energy that commands, drives and outer forces give in the step, J."""
+        self.program.write("work", self.program.read("work") + energy)
+
+    def when_pushed(self) -> Iterator[None]:
+        """Code for outer forces."""
+        with self.program.block("if (pushing) {"):
+            yield
 
     def clear_change(self) -> None:
         self.program.say("count += 1;")
@@ -794,6 +881,7 @@ class LoopTree(Emitted):
     """Code that loops over the links of any forest; row 0 of the working memory is the ground's."""
 
     rows: Any = None  # beside the forest, `rows`
+    kept = history.MOST
 
     def __init__(
         self, program: Program, own_axes: bool = False, factor_always: bool = False, kinds: Any = None, pushed: bool = False,

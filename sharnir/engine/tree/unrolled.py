@@ -21,6 +21,7 @@ from sharnir.engine.tree.forest import (
 )
 from sharnir.engine.tree.storage import (
     APART,
+    ARMS,
     FOLDED,
     JOINTS,
     LAW,
@@ -76,7 +77,7 @@ class UnrolledTree(Emitted, OneForest):
         OneForest.__init__(self, forest)
         self.program, self.own_axes, self.factor_always = program, own_axes, factor_always
         self.axes = [3 * i for i in range(len(forest))] if axes is None else list(axes)
-        self.derived = ("M", "u_before", "g_before") if own_axes else ()
+        self.derived = ("M", "u_before", "g_before", *ARMS) if own_axes else ARMS
         self.stored = {name: size for name, size in SIZES.items() if name not in PARAMETERS and name not in REPORT}
         self.start = offsets(INERTIAL)
 
