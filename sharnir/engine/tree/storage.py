@@ -331,7 +331,6 @@ class OneForest:
         self.rests = False
 
     per_metre: Any = 1.0  # one over the scene's length
-    tiny, root_epsilon = 1e-14, 1.5e-8  # of a number: what counts as none; the root of rounding
     onward: Any = 1.0
 
     def unit(self, i: int) -> Any:
@@ -431,6 +430,7 @@ class NumberTree(OneForest):
     one: bool
     guesses = True
     choice = history.FIRST
+    tiny, root_epsilon = 1e-14, 1.5e-8  # of a number: what counts as none; the root of rounding
     smooth: float
     sharper: float
     stalls: int
