@@ -52,7 +52,8 @@ HINGE_AT, SLIDER_AT, BALL_AT, FREE_AT, WELD_AT = (_places(kind) for kind in (HIN
 # after as many rows as any kind needs, the kind itself
 KIND_AT = wp.constant(sum(size for _, size in stored_fields(FREE, real=CPP)))
 CHANGE_AT = wp.constant(int(KIND_AT) + 1)  # and how force and moment of its joint changed in the step before
-ROOM = int(CHANGE_AT) + 6  # rows of a link
+SIGN_AT = wp.constant(int(CHANGE_AT) + 6)  # ±1: by which the product of rotations is that of the body's quaternion
+ROOM = int(SIGN_AT) + 1  # rows of a link
 SUDDEN = wp.constant(real(16.0))  # squared ratio of a change to the next one, from which it was a jump,
 SLIGHT = wp.constant(real(0.01))  # unless its square is a smaller part of that of the quantity
 Q, STUCK, LIMIT, SU, CURRENT, MOTOR_SPEED = (
@@ -381,6 +382,45 @@ def load(t: wp.array(dtype=TreeStep), w: int):
             else:
                 zero = vec3(real(0.0))
                 put_twist(t, i, w, row + twist_row(kind), zero, zero, turn)
+    load_signs(t, w)
+
+
+@wp.func
+def own_turn_of(t: wp.array(dtype=TreeStep), kind: int, row: int, w: int) -> quat:
+    """Rotation of a link in its joint's frame."""
+    if kind == IS_BALL:
+        return get_quat(t, row + BALL_ROTATION, w)
+    if kind == IS_TURNS:
+        return get_quat(t, row + TURNS_ROTATION, w)
+    half = real(0.0)
+    if kind == IS_HINGE or kind == IS_ROTOR:
+        half = real(0.5) * t[0].state.tree[row + Q, w]
+    return quat(real(0.0), real(0.0), wp.sin(half), wp.cos(half))
+
+
+@wp.func
+def load_signs(t: wp.array(dtype=TreeStep), w: int):
+    """Signs of quaternions, once: while links turn these do not depend on when they are looked at."""
+    for i in range(t[0].links):
+        kind = t[0].kind[i + t[0].links * w]
+        row = t[0].first[i]
+        b = t[0].body[i]
+        if kind < 0:
+            continue
+        base = t[0].base[i + t[0].links * w]
+        turn = quat(real(0.0), real(0.0), real(0.0), real(1.0))
+        if base >= 0:
+            turn = t[0].turn[base, w]
+        if kind == IS_FREE or kind == IS_PRESCRIBED:
+            turn = get_quat(t, row + FREE_ROTATION, w)
+        else:
+            turn = unit(turn * t[0].frame[i, w] * own_turn_of(t, kind, row, w))
+        t[0].turn[i, w] = turn
+        if b >= 0:
+            sign = real(1.0)
+            if wp.dot(turn * wp.quat_inverse(t[0].own_turn[i, w]), t[0].state.rotation[b, w]) < real(0.0):
+                sign = real(-1.0)
+            t[0].state.tree[row + SIGN_AT, w] = sign
 
 
 @wp.func
@@ -554,8 +594,7 @@ def store_body(
     t: wp.array(dtype=TreeStep), i: int, b: int, w: int, kind: int, row: int, turn: quat, origin: vec3, per: real
 ):  # fmt: skip
     R = turn * wp.quat_inverse(t[0].own_turn[i, w])
-    if wp.dot(R, t[0].state.rotation[b, w]) < real(0.0):
-        R = -R
+    R = R * t[0].state.tree[row + SIGN_AT, w]
     x = origin + wp.quat_rotate(turn, t[0].com[i, w])
     if kind == IS_PRESCRIBED:
         t[0].state.position[b, w] = x
