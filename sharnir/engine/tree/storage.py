@@ -662,7 +662,7 @@ class Emitted:
                 slow = f"({settled_text}pass > 1 && !(change <= real(0.5)*before))"
                 p.say(f"if (gear == 0 && ({slow} || pass == limit || diverges)) {{")
                 p.say(f"gear = {GEAR}; restarted = true; pass = -1; continue; }}")
-                p.say(f"if (gear == 0 && {settled_text}pass > 1) {{ const real rate = change/before, r2 = rate*rate, r4 = r2*r2;")
+                p.say("if (gear == 0 && !acted && pass > 1) { const real rate = change/before, r2 = rate*rate, r4 = r2*r2;")
                 p.say(f"if (change*r4*r4*r4 > rounding) gear = {GEAR}; }}  // it would come near in more than a dozen passes")
             p.say("if (pass == limit || count >= most || diverges) { failed = 1; break; }")
 
