@@ -14,6 +14,7 @@ from multiprocessing import get_context
 from typing import Any
 
 import sharnir
+from sharnir.engine.tree.forest import ROTOR
 from sharnir.simulation import Simulation  # with all kernels: a module is compiled with those that are known
 from sharnir.types import load_modules
 
@@ -24,6 +25,7 @@ KERNELS: tuple[tuple[str, str, int | None], ...] = (
     ("direct.energy.step", "KERNELS", 2),
     ("engine.tree.runtime", "generic_kernel", 0),
     ("engine.tree.runtime", "generic_kernel", 1),
+    ("engine.tree.runtime", "generic_kernel", 2),
     ("sequential.begin", "predict", None),
     ("direct.energy.step", "KERNELS", 1),
     ("rope.kernels", "rope_begin", None),
@@ -78,7 +80,7 @@ def make(task: Any, device: str = "cpu") -> None:
         file, name, index = task
         found = getattr(import_module(f"sharnir.{file}"), name)
         if name == "generic_kernel":
-            kernel = found(bool(index))  # without drives of the table, and with them
+            kernel = found(index == 1, (ROTOR,) if index == 2 else ())  # plain, with drives of the table, with rotors
         else:
             kernel = found if index is None else found[index]
         load_modules([kernel.module], device)

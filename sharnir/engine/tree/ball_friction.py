@@ -196,6 +196,7 @@ class BallFriction:
     def keep(self, link: Any) -> None:
         """What friction did in the step; whether the joint stopped."""
         mode = link.mode
+        link.tree.note_work(dot(link.command_3, link.zv) * (2.0 / link.h))
         holds = ((mode > HOLDS - 0.5) & (mode < HOLDS + 0.5)) | (mode > STAYS + 0.5)
         rests = (mode > STAYS - 0.5) & (link.hold > 0.0) & (largest(link.u0_3) <= 0.0)
         stuck = select(holds | rests, 1.0, 0.0)

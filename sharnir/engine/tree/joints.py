@@ -173,7 +173,11 @@ class OneAxis:
             link.limit = select(stays, limit, 0.0)
 
     def prepare_law(self, link: Any) -> Law:
-        """All laws of the step. The response of the last step says how much of drives and dampers is taken at the mean speed."""
+        """All laws of the step.
+
+        The response of the last step says how much of drives and dampers is taken at the mean speed. Any share is a consistent
+        law, and responses differ by O(h) from one step to the next: that of this step would take one more factorisation.
+        """
         return prepare(link, link.h, link.q, link.u0, link.stuck, self.share(link))
 
     def damping(self, link: Any) -> Any:
@@ -381,12 +385,17 @@ class OneAxis:
             self.displace(link, select(low > high, by, -by))
 
     def note_work(self, link: Any) -> None:
-        """Work of commands and drives in the step."""
-        u0, u1 = link.u0, self.end_speed(link)
+        """Work of commands and drives in the step.
+
+        A damper that the step does not resolve acts against the speed of its end, and gives energy where that is opposite to the
+        mean.
+        """
+        u0, u1, h = link.u0, self.end_speed(link), link.h
         back, _, push = motor_terms(link)
-        motor = -(back * (u1 + (u0 - u1) * (0.5 * self.share(link)))) - push
-        p = link.effort * link.h - link.servo_a * u1 - link.servo_b + motor
-        link.tree.note_work(p * (0.5 * (u0 + u1)))
+        mean, seen = 0.5 * (u0 + u1), u1 + (u0 - u1) * (0.5 * self.share(link))
+        p = link.effort * h - link.servo_a * u1 - link.servo_b - back * seen - push
+        damper = maximum(0.0, -(h * (link.damping + link.friction_viscous) * seen * mean))
+        link.tree.note_work(p * mean + damper)
 
     def keep_law(self, link: Any) -> None:
         """What friction and limit did in the step; whether something stopped."""

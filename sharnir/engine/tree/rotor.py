@@ -77,7 +77,8 @@ class Rotor(Hinge):
             link.W = link.W + (link.M @ e * 2.0 - e) * (z * 2.0)
 
     def spin(self, link: Any, g: Vector) -> Vector:
-        return g + self.own_axis(link) * link.z
+        whole: Vector = g + self.own_axis(link) * link.z
+        return whole
 
 
 def about_z(x: Vector, c: Any, s: Any) -> Vector:

@@ -456,7 +456,9 @@ class SeveralAxes:
         held, before, u0, hold = link.locked_3, link.stuck_3, link.u0_3, link.hold_3
         u1, bound = self.end_speeds(link), link.bound_3
         drive = each(lambda k: clamp(-(link.servo_a_3[k] * u1[k]) - link.servo_b_3[k], -bound[k], bound[k]))
-        link.tree.note_work(dot(drive + self.effort(link), (u0 + u1) * 0.5))
+        mean = (u0 + u1) * 0.5
+        damper = maximum(0.0, dot(self.damper(link, mean, u1), mean))  # see `OneAxis.note_work`
+        link.tree.note_work(dot(drive + self.effort(link), mean) + damper)
         rests = each(lambda k: select((absolute(u0[k]) <= 0.0) & (hold[k] > 0.0), 1.0, 0.0))
         grouped = link.grouped > 0.5
         all_rest = rests.x * rests.y * rests.z > 0.5
