@@ -447,7 +447,7 @@ class Emitted:
                 slow = f"({settled_text}pass > 1 && !(change <= real(0.5)*before))"
                 p.say(f"if (gear == 0 && ({slow} || pass == limit || diverges)) {{")
                 p.say(f"gear = {GEAR}; restarted = true; pass = -1; continue; }}")
-                p.say(f"if (gear == 0 && {settled_text}pass > 1) {{ const real rate = change/before, r2 = rate*rate, r4 = r2*r2;")
+                p.say("if (gear == 0 && !acted && pass > 1) { const real rate = change/before, r2 = rate*rate, r4 = r2*r2;")
                 p.say(f"if (change*r4*r4*r4 > rounding) gear = {GEAR}; }}  // it would come near in more than a dozen passes")
             if self.leaves:
                 p.say(f"off = pass > 0 && {'changed == 0 && ' if laws else ''}!(change <= real(0.5)*before) ? off + 1 : 0;")
