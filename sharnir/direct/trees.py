@@ -8,9 +8,11 @@ import numpy as np
 import warp as wp
 
 from sharnir.engine.tree.build import Plan
+from sharnir.engine.tree.closures import RowTables, closures_of
 from sharnir.engine.tree.forest import BALL, PRESCRIBED, SLIDES, TURNS
+from sharnir.engine.tree.row_storage import packed_tables, row_memory
 from sharnir.engine.tree.runtime import ROOM, TreeSettings, TreeStep, generic_kernel
-from sharnir.engine.tree.storage import ROW, ROW_APART
+from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART
 from sharnir.model import DYNAMIC, Control, Model, State, fill, scene_scale
 from sharnir.rope.solver import HEARD, MOST_PASSES, NEVER
 from sharnir.sleep import SLOWEST, joining, reaches, rest_of
@@ -36,13 +38,13 @@ class Trees:
     def __init__(self, solver: Any) -> None:
         self.solver, self.model = solver, solver.model
         self.plan = Plan(self.model)
+        self.closures = closures_of(self.plan) if self.plan.beside else []
+        self.loose: set[int] = set()  # joints that were, or may be, taken out
 
     @staticmethod
     def cover(model: Model) -> bool:
-        """Whether all of a model is trees: nothing touches, no rope hangs, nothing joins links beside the forest."""
-        if model.collision is not None or model.ropes is not None or model.casts or not len(model.com):
-            return False
-        return not Plan(model).beside
+        """Whether all of a model is trees, and rows beside them: nothing touches, no rope hangs, no cable runs."""
+        return not (model.collision is not None or model.ropes is not None or model.casts or model.cable_names or not len(model.com))
 
     def act_on(self, control: Control) -> bool:
         """Whether all laws that act are known to the trees."""
@@ -84,7 +86,7 @@ class Trees:
     @property
     def rows(self) -> int:
         """Numbers of `State.tree`."""
-        return 2 + ROOM * len(self.plan.places)
+        return 2 + ROOM * len(self.plan.places) + len(self.closures)
 
     @property
     def takes(self) -> float:
@@ -123,7 +125,7 @@ class Trees:
         t.base_built, t.kind_built = ints([p.base for p in places]), ints([p.kind for p in places])
         t.joint, t.body, t.carries, t.number = (
             ints([p.joint for p in places]),
-            ints([p.body for p in places]),
+            ints([-1 if p.part else p.body for p in places]),
             ints(carries),
             ints(number),
         )
@@ -140,9 +142,10 @@ class Trees:
         varied = numbers.shape[1] > 1
         t.parameters = wp.array(numbers.ravel(), dtype=real, device=device)
         t.parameter_stride, t.parameter_world = numbers.shape[1], int(varied)
-        t.memory = wp.zeros((ROW + ROW_APART) * (n + 1) * m.worlds, dtype=real, device=device)
+        memory = (ROW + ROW_APART) * (n + 1) + self._bind_rows(t, ints)
+        t.memory = wp.zeros(memory * m.worlds, dtype=real, device=device)
         on_cpu = wp.get_device(device).is_cpu
-        t.memory_number, t.memory_world = (1, (ROW + ROW_APART) * (n + 1)) if on_cpu else (m.worlds, 1)
+        t.memory_number, t.memory_world = (1, memory) if on_cpu else (m.worlds, 1)
         t.own_axes = 0
         mass, length, speed = scene_scale(m, solver.dt)
         t.tolerance = TOLERANCE[PRECISION] * max(0.5 * solver.dt * speed / length, FINEST)
@@ -151,7 +154,9 @@ class Trees:
         t.law_tolerance = 1e-12 * mass * length * speed * min(1.0, 1e3 * solver.dt)
         reach = reaches(m)
         t.reach = wp.array(
-            [reach[p.body] if p.body >= 0 and p.kind != PRESCRIBED else -1.0 for p in places], dtype=real, device=device
+            [reach[p.body] if p.body >= 0 and not p.part and p.kind != PRESCRIBED else -1.0 for p in places],
+            dtype=real,
+            device=device,
         )
         t.slowest = SLOWEST * speed
         strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if m.joint_kinds else np.ones(0)
@@ -165,8 +170,24 @@ class Trees:
         self._rest = rest_of(m, solver.settings, state, state, control, t.contacts, False)
         t.rest = self._rest[0]
         kinds = {p.kind for p in places if p.kind >= 0}
-        solver._kernel, solver._passes = generic_kernel(int(m.drives.count) > 0, kinds), t.passes
+        solver._kernel, solver._passes = generic_kernel(int(m.drives.count) > 0, kinds, bool(self.closures)), t.passes
         solver._pace = self.takes
         write(solver.settings.iterations, solver._caps(solver._capped))
         load_modules([solver._kernel.module], device)
         return alone(t, TreeStep, device), t
+
+    def _bind_rows(self, t: Any, ints: Any) -> int:
+        """What rows beside the forest are given; returns how many numbers of working memory they need."""
+        m, places = self.model, self.plan.places
+        loose = {i for i, p in enumerate(places) if p.joint in self.loose}
+        tables = RowTables(self.plan.forest(), self.closures, loose)
+        t.cut, t.geared = ints([int(p.part) for p in places]), ints([int(i in tables.geared) for i in range(len(places))])
+        t.closures, t.closure_first = len(tables.closures), 2 + ROOM * len(places)
+        if not tables.closures:
+            return 0
+        t.closure_kind, t.closure_item = ints([c.kind for c in tables.closures]), ints([c.item for c in tables.closures])
+        t.closure_a, t.closure_b = ints([c.a for c in tables.closures]), ints([c.b for c in tables.closures])
+        t.springs, t.row_tables = m.springs, ints(packed_tables(tables))
+        t.row_numbers = wp.array(tables.parameters(m.worlds).ravel(), dtype=real, device=m.device)
+        t.row_stride, t.row_world, t.closed = m.worlds, 1, CLOSED[PRECISION]
+        return row_memory(tables)

@@ -14,7 +14,7 @@ from typing import Any
 from sharnir.emit.program import Program
 from sharnir.engine.tree.forest import FREE, INERTIAL, JOINT_LAWS, LAWS, PRESCRIBED, SEVERAL, TURNING, Forest
 from sharnir.engine.tree.row_storage import RowLoopTree
-from sharnir.engine.tree.step import finish, guess, project, report, solve, step
+from sharnir.engine.tree.step import close_pose, finish, guess, project, report, solve, step
 from sharnir.engine.tree.storage import (
     FIELDS_OF,
     GATHERED,
@@ -58,7 +58,7 @@ const int* const bases = base_of.data; const int* const kinds = kind_of.data; co
 #define stored(k) state.data[(k)*worlds + w]
 #define parameter(k) parameters.data[(k)*parameter_stride + w*parameter_world]
 #define axis_of(i) (3*(i))
-const int most = 1 << 30; const real per_metre = real(1.0), rounding = real(400.0)*tolerance;
+const int most = 1 << 30; const real per_metre = real(1.0), rounding = real(400.0)*tolerance, closed_gap = rounding;
 real* const numbers = memory.data; const int memory_size = {row}*(links + 1);""".replace("{row}", str(ROW + ROW_APART))
 
 
@@ -88,7 +88,7 @@ SIMULATION = Source(
     f"""auto& x = t.data[0];
 const int worlds = x.worlds, links = x.links;
 const real dt = x.settings.dt.data[0], tolerance = x.tolerance, law_tolerance = x.law_tolerance;
-const real per_metre = x.settings.per_metre.data[0], rounding = x.rounding;
+const real per_metre = x.settings.per_metre.data[0], rounding = x.rounding, closed_gap = x.closed;
 const int limit = x.settings.iterations.data[1], most = x.settings.iterations.data[2];
 const bool coarse = x.settings.iterations.data[3] == 1, watching = x.settings.sleep.data[0] < real(1.0e30);
 const real gx = x.settings.gravity.data[w][0], gy = x.settings.gravity.data[w][1], gz = x.settings.gravity.data[w][2];
@@ -193,6 +193,9 @@ class Form:
         p, tree = self.program, self.tree
         tree.begins = True
         with p.block("for (;;) {"):
+            if tree.rows:
+                with p.block("if (renew) {"):
+                    close_pose(tree)
             for _ in tree.when_stopped():
                 project(tree)
                 p.say("const real joules = lost*real(4.0)/(h*h); lost = real(0.0);")

@@ -405,6 +405,10 @@ class OneAxis:
             link.lock = select((link.stuck > 0.5) | leaves, 1.0, 0.0)
             link.jump = select(leaves, link.goal / link.per_half_step, 0.0)
 
+    def loosen(self, link: Any) -> None:
+        """Before rows are closed by displacements: nothing holds the axis."""
+        link.lock = link.jump = 0.0
+
     def follow(self, link: Any, u: Vector, g: Vector) -> None:
         """Joint speed that the momenta lead to."""
         z = (link.e - dot(link.U_l, u) - dot(link.U_a, g)) * link.D
@@ -557,6 +561,8 @@ class NoLaws:
     def judge(self, link: Any) -> None: ...
 
     def hold(self, link: Any) -> None: ...
+
+    def loosen(self, link: Any) -> None: ...
 
     def release(self, link: Any) -> None: ...
 
@@ -719,6 +725,8 @@ class Prescribed(NoLaws):
     carried = Free.carried
 
     def moved(self, link: Any, u: Vector, g: Vector) -> tuple[Vector, Vector]:
+        if link.tree.closes:
+            return u, ZERO
         if link.tree.rests:  # velocities of the start
             return u + link.zl1, link.zv1
         return u + link.zl, link.zv

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator
 from typing import Any
@@ -12,9 +13,10 @@ from sharnir.emit.program import Program
 from sharnir.engine.tree.closures import PARAMETERS, RowTables
 from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.rows import CLOSURES
-from sharnir.engine.tree.storage import LinkView, LoopTree, NumberTree, numbers, pack
+from sharnir.engine.tree.storage import CLOSED, LinkView, LoopTree, NumberTree, numbers, pack
 
 MOST = 3  # rows of a closure
+FALLS = 0.25  # of the square of the largest gap: what a round that closes the pose leaves of it
 # of links, where there are rows
 LINK_FIELDS = {"origin": 3, "row_f": 3, "row_n": 3, "row_e": 1, "path_e": 1}
 PATH = ("l", "n", "rate_l", "rate_n")  # force and moment of J, then of J₁
@@ -125,8 +127,13 @@ class NumberRows(RowMath):
 
     @property
     def resting(self) -> bool:
-        """Whether velocities are projected."""
+        """Whether velocities are projected, or the pose is closed."""
         return bool(self.tree.rests)
+
+    @property
+    def closing(self) -> bool:
+        """Whether the pose is closed."""
+        return bool(self.tree.closes)
 
     def as_function(self, name: str) -> Iterator[None]:
         """Once; emitted code has a function of what is done in it, which is called."""
@@ -138,6 +145,15 @@ class NumberRows(RowMath):
     def raise_open(self, x: float) -> None:
         """The largest square of a gap, as an angle, in `open`."""
         self.open = max(self.open, x)
+
+    def begin_closing(self) -> None:
+        self.before = math.inf
+
+    def is_closed(self) -> bool:
+        """Whether `open` is that of no gap, or does not fall any more."""
+        done = self.open <= CLOSED["double"] ** 2 or self.open > FALLS * self.before
+        self.before = self.open
+        return done
 
     def keep(self, x: float) -> float:
         """A number for the loops that follow."""
@@ -235,7 +251,7 @@ class LoopRows(RowMath):
 
     def head(self, owner: str) -> list[str]:
         """Declarations: the table begins with sizes and with where its parts begin. `owner` has row_tables, row_numbers …"""
-        lines = [f"const int* const t_all = {owner}row_tables.data; real open_gap = real(0.0);"]
+        lines = [f"const int* const t_all = {owner}row_tables.data; real open_gap = real(0.0), open_before = real(0.0);"]
         lines += [f"const int n_{name} = t_all[{k}];" for k, name in enumerate(COUNTS)]
         lines += [f"const int* const t_{name} = t_all + t_all[{len(COUNTS) + k}];" for k, name in enumerate(TABLES)]
         lines += [f"const int at_links = memory_size, at_closures = at_links + {self.tree.row_size}*(links + 1);"]
@@ -245,18 +261,19 @@ class LoopRows(RowMath):
         given = f"{owner}row_numbers.data[({self.record_given}*c + (k))*{owner}row_stride + w*{owner}row_world]"
         return [*lines, f"#define given(k) {given}"]
 
-    resting = value("resting", "bool")
+    resting, closing = value("resting", "bool"), value("closing", "bool")
 
     def as_function(self, name: str) -> Iterator[None]:
         program, rests = self.program, self.tree.rests
         if name not in self.functions:
             self.program = self.tree.program = inner = Program()
-            with inner.block(f"auto {name} = [&](const bool factor, const bool resting) {{"):
+            with inner.block(f"auto {name} = [&](const bool factor, const bool resting, const bool closing) {{"):
                 yield
             self.functions[name] = "\n".join(inner.lines) + ";"
             self.program = self.tree.program = program
+        factor = "true" if rests or self.tree.factor_always else "factor"
         with program.block("{"):  # places are not what they were
-            program.say(f"{name}(true, true);" if rests else f"{name}({'true' if self.tree.factor_always else 'factor'}, false);")
+            program.say(f"{name}({factor}, {str(rests).lower()}, {str(self.tree.closes).lower()});")
 
     def clear_open(self) -> None:
         self.program.write("open_gap", 0.0)
@@ -267,6 +284,14 @@ class LoopRows(RowMath):
     @property
     def open(self) -> Any:
         return self.program.read("open_gap")
+
+    def begin_closing(self) -> None:
+        self.program.write("open_before", 1e30)
+
+    def is_closed(self) -> Any:
+        before = self.program.read("open_before")
+        self.program.write("open_before", self.open)
+        return (self.open <= value("(closed_gap*closed_gap)")) | (self.open > before * FALLS)
 
     def keep(self, x: Any) -> Any:
         self.loops += 1

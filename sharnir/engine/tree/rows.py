@@ -30,6 +30,7 @@ from sharnir.emit.algebra import ZERO, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, minimum, select, sqrt
 from sharnir.engine.tree.closures import ANGLE, GEAR, PLANE, POINT, ROD, ROWS, SPRING
 from sharnir.engine.tree.joints import Ball, Free, OneAxis, Prescribed, Slider, Weld
+from sharnir.laws.axis import not_
 
 DEPENDENT = 1e-10  # a pivot less than this part of the row's own response is that of a dependent row
 BLUR = 10.0  # times (|g|² + gap)²: mean directions of dependent rows differ by |g|², and by gaps (rad, of the arms' length)
@@ -243,6 +244,9 @@ class Spring(Kind):
     def softness(self, c: Any) -> Any:
         return select(c.rows.resting, -1.0, c.soft)
 
+    def carries(self, c: Any, impulses: list[Any]) -> tuple[Vector, Vector]:
+        return Vector(impulses[0], 0.0, 0.0), ZERO
+
     def unit(self, c: Any) -> Any:
         return 0.0
 
@@ -267,8 +271,7 @@ class Gear(Kind):
         c.a.add(row_e=c.by_a * impulses[0])
         c.b.add(row_e=c.by_b * impulses[0])
 
-    def carries(self, c: Any, impulses: list[Any]) -> tuple[Vector, Vector]:
-        return Vector(impulses[0], 0.0, 0.0), ZERO
+    carries = Spring.carries
 
     def enter(self, c: Any) -> None:
         c.a.add(path_e=c.by_a)
@@ -401,21 +404,24 @@ def begin_rows(tree: Any) -> None:
 def evaluate_rows(tree: Any) -> None:
     """Mean directions and gaps of all rows; their impulses act on links.
 
-    Where velocities are projected, what counts as a gap is the rows' speed alone.
+    Where velocities are projected, what counts as a gap is the rows' speed alone; where the pose is closed, every gap counts.
     """
     tree.rows.clear_open()
     for c in tree.rows.closures():
         for kind in c.kinds():
-            start = [0.0] * kind.rows if tree.rests else kind.start_gap(c)
+            start = [0.0] * kind.rows if tree.rests and not tree.closes else kind.start_gap(c)
             gaps = [gap + change * 2.0 for gap, change in zip(start, kind.evaluate(c), strict=True)]
             for k, gap in enumerate(gaps):
                 c.put_row(k, "gap", gap)
-            tree.rows.raise_open(select(c.on > 0.5, dot(gaps, gaps) * kind.unit(c), 0.0))
+            unit = 1.0 if tree.closes and not isinstance(kind, Spring) else kind.unit(c)
+            tree.rows.raise_open(select(c.on > 0.5, dot(gaps, gaps) * unit, 0.0))
             kind.push(c, [c.impulse(k) for k in range(kind.rows)])
 
 
 def report_rows(tree: Any) -> None:
-    """What closures carry: force and moment on link b at its point (of a gear: the moment or force on axis a), times ¼ h."""
+    """What closures carry, times ¼ h: force and moment on link b at its point; of a gear the moment or force on axis a, of a
+    spring the force, in x of the force.
+    """
     for c in tree.rows.closures():
         for kind in c.kinds():
             c.force, c.moment = kind.carries(c, [c.impulse(k) for k in range(kind.rows)])
@@ -446,7 +452,7 @@ def correct_impulses(tree: Any) -> None:
                         own = select(link.lock > 0.5, rows.responses("rate", r, at, 1)[0] * link.jump, own)
                     elif isinstance(joint, Prescribed):
                         moves = dot(rows.responses("rate", r, at, 6), [*link.zl, *link.zv])
-                        own = select(rows.resting, moves, 0.0)
+                        own = select(rows.resting & not_(rows.closing), moves, 0.0)
                     rows.put("rest", r, rows.get("rest", r) - own)
     substitute(tree)
     for r in rows.range(0, rows.size("rows")):

@@ -17,6 +17,7 @@ from sharnir.engine.tree import exact_several
 from sharnir.engine.tree.code import SIMULATION, Loop, stored_fields
 from sharnir.engine.tree.forest import BALL, FREE, HINGE, KINDS, OFF, PRESCRIBED, SLIDER, SLIDES, TURNS, USUAL, WELD
 from sharnir.engine.tree.kernel import CPU_FLAGS
+from sharnir.engine.tree.row_runtime import set_rows, store_rows
 from sharnir.engine.tree.storage import ROW, ROW_APART, START
 from sharnir.guard import count_step
 from sharnir.guard_data import Tally
@@ -24,7 +25,7 @@ from sharnir.joint_geometry import breaks, child_frame, coordinate, free_axis, p
 from sharnir.joints import AxisTable, DriveTable, JointTable
 from sharnir.kinematics import left_alone, pose_at
 from sharnir.laws.drives import set_drives
-from sharnir.model import DYNAMIC, KINEMATIC, BodyTable, Control, State
+from sharnir.model import DYNAMIC, KINEMATIC, BodyTable, Control, SpringTable, State
 from sharnir.sleep import Rest, at_rest_together, fall_asleep, sleeps, wait, wake_by_caller
 from sharnir.spatial import exp_quat, some, unit
 from sharnir.types import EPSILON, PRECISION, quat, real, vec3
@@ -107,7 +108,9 @@ class TreeStep:
     base_built: wp.array(dtype=wp.int32)  # [link] as all joints hold
     kind_built: wp.array(dtype=wp.int32)
     joint: wp.array(dtype=wp.int32)  # [link] −1: none of the scene's
-    body: wp.array(dtype=wp.int32)  # [link] −1: inside a joint with several axes
+    body: wp.array(dtype=wp.int32)  # [link] −1: inside a joint with several axes, or a part of a body that another link has
+    cut: wp.array(dtype=wp.int32)  # [link] 1: such a part
+    geared: wp.array(dtype=wp.int32)  # [link] 1: a gear acts on its axis
     carries: wp.array(dtype=wp.int32)  # [link] the body that its joint carries
     number: wp.array(dtype=wp.int32)  # [link] of its (first) axis among those of its joint
     axis: wp.array(dtype=wp.int32)  # [link] of its (first) axis among all speeds; −1: none
@@ -128,6 +131,18 @@ class TreeStep:
     memory: wp.array(dtype=real)  # working memory of the emitted code
     memory_number: wp.int32  # strides: of a number, and of a world
     memory_world: wp.int32
+    closures: wp.int32  # beside the forest; see `closures`
+    closure_kind: wp.array(dtype=wp.int32)
+    closure_a: wp.array(dtype=wp.int32)  # [closure] links
+    closure_b: wp.array(dtype=wp.int32)
+    closure_item: wp.array(dtype=wp.int32)  # [closure] joint, gear or spring
+    closure_first: wp.int32  # row of `State.tree` from which on it says which closures hold
+    springs: SpringTable
+    row_tables: wp.array(dtype=wp.int32)  # `row_storage.packed_tables`
+    row_numbers: wp.array(dtype=real)  # [number of the closure, world]
+    row_stride: wp.int32
+    row_world: wp.int32
+    closed: real  # rad or m, of a gap that counts as none
     own_axes: wp.int32  # 1: twists are stored in the links' own axes
     tolerance: real  # error of a scaled mean speed, rad or scene lengths, that a step's iterations may leave
     rounding: real  # changes of it that do not fall any more and are below this are rounding
@@ -250,9 +265,9 @@ def set_kinds(t: wp.array(dtype=TreeStep), w: int) -> bool:
             if t[0].control.enabled[j, w] == 0:
                 kind = IS_OFF
                 base = -1
-                if t[0].body[i] >= 0:
+                if t[0].body[i] >= 0 or t[0].cut[i] == 1:
                     kind = IS_FREE
-            acts = int(t[0].control.acts[j, w] != 0)
+            acts = int(t[0].control.acts[j, w] != 0 or t[0].geared[i] == 1)
             if kind == IS_SLIDES or kind == IS_TURNS:
                 acts = 1
             for k in range(t[0].joints.v_size[j]):
@@ -344,6 +359,8 @@ def load(t: wp.array(dtype=TreeStep), w: int):
         kind = t[0].kind[i + t[0].links * w]
         row = t[0].first[i]
         b = t[0].body[i]
+        if t[0].cut[i] == 1:
+            b = t[0].carries[i]
         if kind >= 0 and kind != IS_PRESCRIBED:
             turn = quat(real(0.0), real(0.0), real(0.0), real(1.0))
             if b >= 0:
@@ -593,7 +610,7 @@ def store_report(t: wp.array(dtype=TreeStep), w: int):
                     t[0].state.limit_impulse[at, w] = recall_apart(t, i, P_LIMIT_3 + k, w) * (dt / part)
                     t[0].state.drive_impulse[at, w] = recall_apart(t, i, P_DRIVE_3 + k, w) * (dt / part)
                 t[0].state.dissipated[j, w] = t[0].state.dissipated[j, w] + recall(t, i, P_LOST, w) * (dt / part)
-            if t[0].body[i] >= 0:
+            if t[0].body[i] >= 0 or t[0].cut[i] == 1:
                 store_reaction(t, i, j, w, kind, real(4.0) * dt / (part * part))
     if t[0].hit[w] > 0:
         j = t[0].joint[t[0].hit[w] - 1]
@@ -638,7 +655,7 @@ def store_reaction(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, kind: in
             at = at - 1
     before_f = t[0].state.mid_force[j, w]
     before_l = t[0].state.mid_torque[j, w]
-    more = real(0.5) * t[0].state.trend[t[0].body[i], w]
+    more = real(0.5) * t[0].state.trend[t[0].carries[i], w]
     if wp.length_sq(before_f) + wp.length_sq(before_l) == real(0.0):
         more = real(0.0)
     t[0].state.joint_force[j, w] = f + (f - before_f) * more
@@ -718,13 +735,22 @@ def idle_step(t: wp.array(dtype=TreeStep), w: int):
     count_step(t[0].tally, w, real(0.0), t[0].settings.tolerance[0], 1)
 
 
-def make_kernel(body: str, name: str, drives: bool) -> Any:
-    """The kernel that makes steps by the emitted C++ `body`; with drives of the table, or without."""
+def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
+    """The kernel that makes steps by the emitted C++ `body`; with drives of the table, and rows beside the forest, or without."""
 
     @wp.func_native(body)
     def advance(t: wp.array(dtype=TreeStep), w: int, steps: int, fresh: int, reporting: int) -> int:
         """Up to so many steps of a world; returns how many were made, −1 − that if the next one cannot be."""
         return 0
+
+    @wp.func
+    def look(t: wp.array(dtype=TreeStep), w: int) -> bool:
+        """How links hang, and which closures hold; whether that is new."""
+        changed = set_kinds(t, w)
+        if wp.static(rows):
+            if set_rows(t, w):
+                changed = True
+        return changed
 
     @wp.kernel(module=name, enable_backward=False)
     def tree_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int32)):
@@ -737,7 +763,7 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
         t[0].projected[w] = real(0.0)
         for g in range(4):
             t[0].grades[g, w] = 0
-        fresh = int(set_kinds(t, w) or not is_untouched(t, w))
+        fresh = int(look(t, w) or not is_untouched(t, w))
         step = int(0)
         most = wp.max(1, t[0].settings.iterations[6])
         while step < n[w]:
@@ -772,15 +798,17 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
                 store(t, w)
                 if reporting == 1:
                     store_report(t, w)
+                    if wp.static(rows):
+                        store_rows(t, w)
                 count(t, w, made)
                 step = step + made
                 if t[0].slow[w] == 1 or step == n[w]:
                     fall_asleep(t[0].rest, w)
                     if t[0].now.resting[w] != 0:
-                        fresh = int(set_kinds(t, w))
+                        fresh = int(look(t, w))
                 if t[0].breakable == 1:
                     if break_joints(t, w):
-                        set_kinds(t, w)
+                        look(t, w)
                         fresh = 1
             if broken:
                 t[0].state.failed[w] = -1 - hardest_body(t, w)
@@ -801,11 +829,12 @@ CPP = {"double": "double", "single": "float"}[PRECISION]
 _kernels: dict[str, Any] = {}
 
 
-def generic_kernel(drives: bool, kinds: Collection[int] = ()) -> Any:
-    """The kernel for any forest with the usual kinds of joints, and these."""
+def generic_kernel(drives: bool, kinds: Collection[int] = (), rows: bool = False) -> Any:
+    """The kernel for any forest with the usual kinds of joints, and these; and any rows beside it."""
     known = tuple(sorted({*USUAL, *kinds}))
-    name = MODULES[int(drives)] + "".join(f"_{KINDS[kind]}" for kind in known if kind not in USUAL)
+    name = MODULES[int(drives)] + "_rows" * rows + "".join(f"_{KINDS[kind]}" for kind in known if kind not in USUAL)
     if name not in _kernels:
-        body = Loop(CPP, SIMULATION, pushed=True, kinds=known, second_gear=exact_several).simulation()
-        _kernels[name] = make_kernel(body, name, drives)
+        gear = None if rows else exact_several
+        body = Loop(CPP, SIMULATION, pushed=True, kinds=known, second_gear=gear, rows=rows).simulation()
+        _kernels[name] = make_kernel(body, name, drives, rows)
     return _kernels[name]

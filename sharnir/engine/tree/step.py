@@ -20,7 +20,10 @@ from collections.abc import Callable
 from typing import Any
 
 from sharnir.emit.algebra import IDENTITY, SYMMETRIC, ZERO, Matrix, Symmetric, Vector, cross, dot, mean_rotation, skew
+from sharnir.engine.tree.joints import Prescribed
 from sharnir.engine.tree.rows import begin_rows, close_rows, evaluate_rows, report_rows
+
+CLOSINGS = 20  # rounds, at most, in which rows that stand open are closed
 
 
 def step(tree: Any) -> None:
@@ -188,7 +191,7 @@ def compute_momenta(tree: Any, factor: bool) -> None:
 def compute_momenta_once(tree: Any, factor: bool) -> None:
     for link in tree.links(inward=True):
         com = link.M @ link.local_com
-        f, n = missing_momentum(link, com)
+        f, n = (ZERO, ZERO) if tree.closes else missing_momentum(link, com)
         handed_f, handed_n = link.gathered("f", "n")
         f, n = f + handed_f, n + handed_n
         if tree.rows:
@@ -268,13 +271,7 @@ def project(tree: Any) -> None:
     Axes that friction holds stay at rest, those that met a limit leave it at the speed of restitution.
     """
     with tree.at_rest():
-        for link in tree.links():
-            place(tree, link)
-            link.u, link.g, link.M = ZERO, ZERO, IDENTITY
-            if tree.keeps_k:
-                link.k = 1.0
-            for joint in link.joints():
-                joint.hold(link)
+        stand(tree)
         if tree.rows:
             begin_rows(tree)
             evaluate_rows(tree)
@@ -294,3 +291,45 @@ def project(tree: Any) -> None:
         for link in tree.links():
             for joint in link.joints():
                 joint.release(link)
+
+
+def stand(tree: Any) -> None:
+    """All links where they are, and none moves."""
+    for link in tree.links():
+        place(tree, link)
+        link.u, link.g, link.M = ZERO, ZERO, IDENTITY
+        if tree.keeps_k:
+            link.k = 1.0
+        for joint in link.joints():
+            joint.hold(link)
+
+
+def close_pose(tree: Any) -> None:
+    """Close rows that stand open by displacements alone, the least by mass: velocities never learn of it.
+
+    To be followed by `guess`: mean speeds serve as displacements.
+    """
+    with tree.at_rest(closes=True):
+        tree.rows.begin_closing()
+        rounds = tree.rounds(CLOSINGS)
+        for _ in rounds:
+            stand(tree)
+            begin_rows(tree)
+            evaluate_rows(tree)
+            rounds.leave(tree.rows.is_closed())
+            for link in tree.links():
+                for joint in link.joints():
+                    joint.loosen(link)
+            compute_momenta_once(tree, True)
+            close_rows(tree, True)
+            update_twists(tree, displace)
+            for link in tree.links():
+                for joint in link.joints():
+                    if not isinstance(joint, Prescribed):
+                        joint.advance(link)
+
+
+def displace(joint: Any, link: Any, u: Vector, g: Vector) -> Any:
+    """Displacements of a joint, given those that its base carries to it."""
+    joint.follow(link, u, g)
+    return 0.0
