@@ -8,7 +8,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.engine.tree.build import Plan
-from sharnir.engine.tree.closures import RowTables, closures_of
+from sharnir.engine.tree.closures import ROWS, RowTables, closures_of
 from sharnir.engine.tree.forest import BALL, PRESCRIBED, SLIDES, TURNS
 from sharnir.engine.tree.row_storage import packed_tables, row_memory
 from sharnir.engine.tree.runtime import ROOM, TreeSettings, TreeStep, generic_kernel
@@ -39,12 +39,22 @@ class Trees:
         self.solver, self.model = solver, solver.model
         self.plan = Plan(self.model)
         self.closures = closures_of(self.plan) if self.plan.beside else []
-        self.loose: set[int] = set()  # joints that were, or may be, taken out
+        self.loose: set[int] = set()  # joints that may be disabled: in paths of rows they have room for all axes
 
     @staticmethod
     def cover(model: Model) -> bool:
         """Whether all of a model is trees, and rows beside them: nothing touches, no rope hangs, no cable runs."""
         return not (model.collision is not None or model.ropes is not None or model.casts or model.cable_names or not len(model.com))
+
+    def loosen(self, control: Control) -> bool:
+        """Give room to joints that are disabled now, or may break; whether more of them have it than had."""
+        m = self.model
+        if not self.closures or not m.joint_kinds:
+            return False
+        off = (control.enabled.numpy() == 0).any(-1) | ~m.joint_enabled
+        off |= np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) < 1e30
+        before, self.loose = self.loose, self.loose | set(np.flatnonzero(off).tolist())
+        return self.loose != before
 
     def act_on(self, control: Control) -> bool:
         """Whether all laws that act are known to the trees."""
@@ -91,7 +101,7 @@ class Trees:
     @property
     def takes(self) -> float:
         """About how long a pass takes on one core, s."""
-        return 0.3e-6 * max(1, len(self.plan.places))
+        return 0.3e-6 * max(1, len(self.plan.places)) + 0.2e-6 * sum(ROWS[c.kind] for c in self.closures)
 
     def caps(self, iterations: int | None) -> list[int]:
         """Most passes of an iteration and of a step; 1 where a step that has used them up ends as it is; steps of a launch."""

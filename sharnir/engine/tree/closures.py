@@ -19,7 +19,7 @@ from sharnir.tables import columns
 
 POINT, ANGLE, PLANE, ROD, SPRING, GEAR = range(6)
 ROWS = (3, 1, 1, 1, 1, 1)  # equations by kind
-SPEEDS = (1, 1, 3, 6, 0, 6)  # numbers of a row on a link's joint, by the kinds of `forest`
+SPEEDS = (1, 1, 3, 6, 0, 6, 1, 3, 3)  # numbers of a row on a link's joint, by the kinds of `forest`
 LOOSE = 6  # the same of a joint that may be disabled, so that its link floats
 PARAMETERS = {"point_a": 3, "point_b": 3, "axis_a": 3, "axis_b": 3}
 PARAMETERS |= dict.fromkeys(("length", "stiffness", "damping", "ratio", "on"), 1)
@@ -224,7 +224,7 @@ def closures_of(plan: Any, gear_starts: Sequence[float] = ()) -> list[Closure]:
         at_a, at_b = (_local(plan, end, x.numpy()[n][None]) for end, x in zip((a, b), places, strict=True))
         rest, stiffness, damping = (columns(x)[n] for x in (springs.rest, springs.stiffness, springs.damping))
         out.append(Closure(SPRING, a, b, at_a, at_b, length=rest, stiffness=stiffness, damping=damping, item=n))
-    of_axis = {place.axis: i for i, place in enumerate(plan.places) if place.axis >= 0}
+    of_axis = {p.axis + n: i for i, p in enumerate(plan.places) if p.axis >= 0 for n in range(max(1, len(p.slots)))}
     for n in range(len(model.gear_names)):
         sides = ((gears.joint_a, gears.axis_a), (gears.joint_b, gears.axis_b))
         a, b = (of_axis[int(model.v_start[j.numpy()[n]]) + int(x.numpy()[n])] for j, x in sides)

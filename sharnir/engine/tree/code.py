@@ -231,6 +231,8 @@ class Form:
 bool renew = fresh > 0, broken = false;
 h = dt; stopped = fresh; gear = fresh ? 0 : (int)stored(1);
 restarted = !fresh && stored(1) - real(gear) > real(0.25); {SET_STEP}"""
+        if tree.rows:
+            before += tree.rows.clear_responses("fresh")
         after = "x.passes.data[w] = count; x.parts.data[w] = parts; x.change.data[w] = change; x.taken.data[w] = taken;"
         after += " x.hit.data[w] = hit; return broken ? -1 - made : made;"
         return self.whole(

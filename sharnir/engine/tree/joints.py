@@ -405,10 +405,6 @@ class OneAxis:
             link.lock = select((link.stuck > 0.5) | leaves, 1.0, 0.0)
             link.jump = select(leaves, link.goal / link.per_half_step, 0.0)
 
-    def loosen(self, link: Any) -> None:
-        """Before rows are closed by displacements: nothing holds the axis."""
-        link.lock = link.jump = 0.0
-
     def follow(self, link: Any, u: Vector, g: Vector) -> None:
         """Joint speed that the momenta lead to."""
         z = (link.e - dot(link.U_l, u) - dot(link.U_a, g)) * link.D
@@ -561,8 +557,6 @@ class NoLaws:
     def judge(self, link: Any) -> None: ...
 
     def hold(self, link: Any) -> None: ...
-
-    def loosen(self, link: Any) -> None: ...
 
     def release(self, link: Any) -> None: ...
 

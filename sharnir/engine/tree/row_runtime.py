@@ -51,7 +51,7 @@ def holds(t: Any, link: int, w: int) -> bool:
 
 @wp.func
 def set_rows(t: Any, w: int) -> bool:
-    """Which closures hold in this world, and those of their numbers that may be changed; whether others hold than did."""
+    """Which closures hold in this world, and those of their numbers that may be changed; whether some do that did not."""
     changed = bool(False)
     for c in range(t[0].closures):
         a = t[0].closure_a[c]
@@ -70,7 +70,7 @@ def set_rows(t: Any, w: int) -> bool:
             give(t, c, AT_DAMPING, w, t[0].springs.damping[n, w])
         x = real(int(on))
         give(t, c, AT_ON, w, x)
-        changed = changed or x != t[0].state.tree[t[0].closure_first + c, w]
+        changed = changed or x > t[0].state.tree[t[0].closure_first + c, w]
         t[0].state.tree[t[0].closure_first + c, w] = x
     return changed
 

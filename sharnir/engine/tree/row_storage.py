@@ -13,7 +13,7 @@ from sharnir.emit.program import Program
 from sharnir.engine.tree.closures import PARAMETERS, RowTables
 from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.rows import CLOSURES
-from sharnir.engine.tree.storage import CLOSED, LinkView, LoopTree, NumberTree, numbers, pack
+from sharnir.engine.tree.storage import CLOSED, ROW_APART, LinkView, LoopTree, NumberTree, numbers, pack
 
 MOST = 3  # rows of a closure
 FALLS = 0.25  # of the square of the largest gap: what a round that closes the pose leaves of it
@@ -308,6 +308,10 @@ class LoopRows(RowMath):
         """C++ that clears what link i has for rows."""
         return f"for (int k = 0; k < {self.tree.row_size}; ++k) number({self.tree.row_place(i)} + k) = real(0.0);"
 
+    def clear_responses(self, condition: str) -> str:
+        """C++ that clears responses of all rows: links may hang otherwise than they did."""
+        return f"if ({condition}) for (int k = at_y; k < at_matrix; ++k) number(k) = real(0.0);"
+
     def size(self, name: str) -> str:
         return f"n_{name}"
 
@@ -332,7 +336,8 @@ class LoopRows(RowMath):
         p, row = self.program, self.tree.row
         with p.block("for (int k = t_path_start[c]; k < t_path_start[c + 1]; ++k) {"):
             p.say("const int i = t_path[k], offset = t_offset[k]; if (kinds[i] < 0) continue;")
-            p.say(f"const int own = {row}*(i + 1), base = {row}*(bases[i] + 1);")
+            p.say(f"const int own = {row}*(i + 1), base = {row}*(bases[i] + 1), axis = axis_of(i); (void)axis;")
+            p.say(f"const int apart = {row}*(links + 1) + {ROW_APART}*i; (void)apart;")
             p.say(f"const int rows_own = {self.tree.row_place('i')}, rows_base = {self.tree.row_place('bases[i]')};")
             yield LinkView(self.tree, "own"), "offset"
 

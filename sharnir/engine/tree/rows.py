@@ -23,13 +23,14 @@ A vector r̄ = M r changes with its link's mean twist so that its end changes by
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from sharnir.emit.algebra import ZERO, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, minimum, select, sqrt
 from sharnir.engine.tree.closures import ANGLE, GEAR, PLANE, POINT, ROD, ROWS, SPRING
 from sharnir.engine.tree.joints import Ball, Free, OneAxis, Prescribed, Slider, Weld
+from sharnir.engine.tree.several_axes import SeveralAxes, locked
 from sharnir.laws.axis import not_
 
 DEPENDENT = 1e-10  # a pivot less than this part of the row's own response is that of a dependent row
@@ -37,6 +38,7 @@ BLUR = 10.0  # times (|g|² + gap)²: mean directions of dependent rows differ b
 OPEN, WIDEST = 1e-5, 0.1  # gaps beyond which rows are factored again in the next iteration, and the largest that count
 HELD = 1e-13  # a response less than this part of what the joints could do is rounding
 NEAR = 1e-12  # m: ends of a spring that are nearer have no direction
+PLAIN_BALL = Ball()
 AXES = (Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0))
 
 
@@ -316,6 +318,20 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
             return [y], [x], [rate_y], could, (l, n + cross(lever, l)), shift(l1, n1)
 
         return axis
+    if isinstance(joint, SeveralAxes):
+        S_l, S_a, lever = joint.law_axes(link)
+        U_l, U_a, V = link.UL3, link.UA3, held_response(link)
+        shift = shift_of(joint, link)
+
+        def several(act: Impulse, rate: Impulse, own: Any, size_l: Any, size_n: Any) -> Answer:
+            (l, n), (l1, n1) = act, rate
+            y, rate_y = S_l.T @ l + S_a.T @ n, S_l.T @ l1 + S_a.T @ n1
+            by, x = V @ y, V @ rate_y
+            could = dot(y, by) + (size_l * largest_square(S_l) + size_n * largest_square(S_a)) * trace(V)
+            l, n, l1, n1 = l - U_l @ by, n - U_a @ by, l1 - U_l @ x, n1 - U_a @ x
+            return [*y], [*x], [*rate_y], could, (l, n + cross(lever, l)), shift(l1, n1)
+
+        return several
     if isinstance(joint, Ball):
         D3, B, arm = link.D3, link.B, base.M @ link.local_anchor
         shift = shift_of(joint, link)
@@ -350,6 +366,20 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
     return free
 
 
+def held_response(link: Any) -> Any:
+    """Response of several axes, without that along directions that laws lock."""
+    V = link.V3
+    for k in range(3):
+        V = locked(V, link.lock3.row(k))[0]
+    return V
+
+
+def largest_square(S: Any) -> Any:
+    """About the largest square of a column."""
+    columns = [S.column(k) for k in range(3)]
+    return sum(dot(c, c) for c in columns)
+
+
 def trace(m: Any) -> Any:
     return m[0, 0] + m[1, 1] + m[2, 2]
 
@@ -368,7 +398,19 @@ def shift_of(joint: Any, link: Any) -> Callable[[Vector, Vector], Impulse]:
     def ball(l: Vector, n: Vector) -> Impulse:
         return l, n + cross(M @ link.local_anchor, lead_back(g, l))
 
-    return ball if isinstance(joint, Ball | Weld) else slider if isinstance(joint, Slider) else hinge
+    return ball if isinstance(joint, Ball | Weld | SeveralAxes) else slider if isinstance(joint, Slider) else hinge
+
+
+def ways(link: Any) -> Iterator[Any]:
+    """The link's joint as rows see it: a ball is one without laws, or one of several axes with laws."""
+    for joint in link.joints():
+        if isinstance(joint, SeveralAxes) and isinstance(joint, Ball):
+            for _ in link.idle():
+                yield PLAIN_BALL
+            for _ in link.acting():
+                yield joint
+        else:
+            yield joint
 
 
 def equation(joint: Any, link: Any) -> list[Any]:
@@ -377,13 +419,13 @@ def equation(joint: Any, link: Any) -> list[Any]:
         return [link.e]
     if isinstance(joint, Free):
         return [*link.dl, *link.e3]
-    return [*link.e3] if isinstance(joint, Ball) else []
+    return [*link.e3] if isinstance(joint, Ball | SeveralAxes) else []
 
 
 def put_equation(joint: Any, link: Any, e: list[Any]) -> None:
     if isinstance(joint, OneAxis):
         link.e = e[0]
-    elif isinstance(joint, Ball):
+    elif isinstance(joint, Ball | SeveralAxes):
         link.e3 = Vector(*e)
     elif isinstance(joint, Free):
         link.dl, link.e3 = Vector(*e[:3]), Vector(*e[3:])
@@ -444,12 +486,14 @@ def correct_impulses(tree: Any) -> None:
         rows.put("rest", r, rows.get("gap", r) * -0.5)
     for c in rows.closures():
         for link, at in rows.path(c):
-            for joint in link.joints():
+            for joint in ways(link):
                 e = equation(joint, link)
                 for r in c.row_range():
                     own = dot(rows.responses("x", r, at, len(e)), e)
                     if isinstance(joint, OneAxis):
                         own = select(link.lock > 0.5, rows.responses("rate", r, at, 1)[0] * link.jump, own)
+                    elif isinstance(joint, SeveralAxes):
+                        own = dot(rows.responses("rate", r, at, 3), joint.respond(link, link.e3) - link.y_3)
                     elif isinstance(joint, Prescribed):
                         moves = dot(rows.responses("rate", r, at, 6), [*link.zl, *link.zv])
                         own = select(rows.resting & not_(rows.closing), moves, 0.0)
@@ -459,7 +503,7 @@ def correct_impulses(tree: Any) -> None:
         rows.put("impulse", r, rows.get("impulse", r) + rows.get("rest", r))
     for c in rows.closures():
         for link, at in rows.path(c):
-            for joint in link.joints():
+            for joint in ways(link):
                 for r in c.row_range():
                     e, by = equation(joint, link), rows.get("rest", r)
                     y = rows.responses("y", r, at, len(e))
@@ -479,7 +523,7 @@ def carry_impulses(tree: Any) -> None:
                 c.put_row(k, "turn", 0.0)
         for link, at in rows.path(c):
             own, turn = link.take("path_e"), dot(link.g, link.g)
-            for joint in link.joints():
+            for joint in ways(link):
                 response = response_of(joint, link)
                 for r in c.row_range():
                     act, rate = rows.take(link, c.number(r))

@@ -275,7 +275,8 @@ def set_kinds(t: wp.array(dtype=TreeStep), w: int) -> bool:
                     acts = 1
         if kind != IS_PRESCRIBED and sleeps(t, t[0].carries[i], w):
             kind = IS_OFF
-        changed = changed or real(kind) != t[0].state.tree[t[0].first[i] + KIND_AT, w]
+        if kind != IS_OFF:  # what falls asleep leaves the others as they are
+            changed = changed or real(kind) != t[0].state.tree[t[0].first[i] + KIND_AT, w]
         t[0].state.tree[t[0].first[i] + KIND_AT, w] = real(kind)
         t[0].kind[at] = kind
         t[0].base[at] = base

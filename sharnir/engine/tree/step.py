@@ -19,9 +19,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sharnir.emit.algebra import IDENTITY, SYMMETRIC, ZERO, Matrix, Symmetric, Vector, cross, dot, mean_rotation, skew
-from sharnir.engine.tree.joints import Prescribed
+from sharnir.emit.algebra import IDENTITY, NO_MATRIX, SYMMETRIC, ZERO, Matrix, Symmetric, Vector, cross, dot, mean_rotation, skew
+from sharnir.engine.tree.joints import OneAxis, Prescribed
 from sharnir.engine.tree.rows import begin_rows, close_rows, evaluate_rows, report_rows
+from sharnir.engine.tree.several_axes import SeveralAxes
 
 CLOSINGS = 20  # rounds, at most, in which rows that stand open are closed
 
@@ -319,7 +320,7 @@ def close_pose(tree: Any) -> None:
             rounds.leave(tree.rows.is_closed())
             for link in tree.links():
                 for joint in link.joints():
-                    joint.loosen(link)
+                    loosen(joint, link)
             compute_momenta_once(tree, True)
             close_rows(tree, True)
             update_twists(tree, displace)
@@ -327,6 +328,15 @@ def close_pose(tree: Any) -> None:
                 for joint in link.joints():
                     if not isinstance(joint, Prescribed):
                         joint.advance(link)
+
+
+def loosen(joint: Any, link: Any) -> None:
+    """Nothing holds the axes of a joint."""
+    if isinstance(joint, OneAxis):
+        link.lock = link.jump = 0.0
+    elif isinstance(joint, SeveralAxes):
+        for _ in link.acting():
+            link.lock3, link.lock_to_3 = NO_MATRIX, ZERO
 
 
 def displace(joint: Any, link: Any, u: Vector, g: Vector) -> Any:
