@@ -186,7 +186,7 @@ class RowTables:
 
     def parameters(self, worlds: int = 1) -> np.ndarray:
         """(numbers per closure · closures, worlds)."""
-        return np.concatenate([c.table(worlds) for c in self.closures])
+        return np.concatenate([np.zeros((0, worlds)), *(c.table(worlds) for c in self.closures)])
 
     def sizes(self) -> dict[str, int]:
         """Numbers of all rows, of their responses and of their matrix."""
