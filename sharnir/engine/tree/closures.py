@@ -1,8 +1,8 @@
 """Constraints and forces between links that are not joints of the forest, and the tables of their rows.
 
 A `Closure` joins two links, or a link and the ground, by one of a few elementary kinds. The parts of a body that is cut are welded
-by a point and three right angles; any joint is a point, or up to three planes, and up to three right angles (`closing_joint`).
-Every closure has one row per equation, a point has three. Points and axes are in the frames of the links that carry them.
+by a point and three right angles (`weld`). Every closure has one row per equation, a point has three. Points and axes are in the
+frames of the links that carry them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from sharnir.engine.tree.forest import GROUND, Forest
 from sharnir.envelope import close_order
 from sharnir.tables import columns
 
-POINT, ANGLE, PLANE, ROD, SPRING, GEAR = range(6)
-ROWS = (3, 1, 1, 1, 1, 1)  # equations by kind
+POINT, ANGLE, ROD, SPRING, GEAR = range(5)
+ROWS = (3, 1, 1, 1, 1)  # equations by kind
 SPEEDS = (1, 1, 3, 6, 0, 6, 1, 3, 3)  # numbers of a row on a link's joint, by the kinds of `forest`
 LOOSE = 6  # the same of a joint that may be disabled, so that its link floats
 PARAMETERS = {"point_a": 3, "point_b": 3, "axis_a": 3, "axis_b": 3}
@@ -35,9 +35,8 @@ class Closure:
     """One constraint, or spring, between links a and b.
 
     Args:
-        kind: POINT: both points in one place. ANGLE: both axes at a right angle. PLANE: point b in the plane through point a
-            across axis a. ROD: points at the distance `length`. SPRING: between the points. GEAR: q_a = ratio q_b + length, of
-            the links' own joints, hinges or sliders.
+        kind: POINT: both points in one place. ANGLE: both axes at a right angle. ROD: points at the distance `length`. SPRING:
+            between the points. GEAR: q_a = ratio q_b + length, of the links' own joints, hinges or sliders.
         a, b: indices of links; GROUND.
         point_a, point_b, axis_a, axis_b: (3,) in the links' frames.
         length: m; of a gear, m or rad.
@@ -76,34 +75,16 @@ class Closure:
         return np.asarray(getattr(self, name), float).reshape(-1, size)
 
 
-def closing_joint(
-    a: int, b: int, point_a: Numbers, point_b: Numbers, frame_a: np.ndarray, frame_b: np.ndarray, mask: int,
-    turns: Sequence[int] = (),
-) -> list[Closure]:  # fmt: skip
-    """Closures of a joint between its parent a and its child b.
+def weld(a: int, b: int, points: Sequence[Numbers], frames: Sequence[np.ndarray]) -> list[Closure]:
+    """Closures that hold two parts of a body together.
 
     Args:
-        point_a, point_b: (3,) m, anchors in the links' frames.
-        frame_a, frame_b: (…, 3, 3) axes of the joint's frames as columns, in the links' frames.
-        mask: bit i is set if axis i is free: translations 0 1 2, rotations 3 4 5, along the parent's frame.
-        turns: free rotations (0, 1, 2) in the order of the coordinates; of two, the first is the parent's.
+        a, b: links.
+        points: (…, 3) m, of one place of the body in both links' frames.
+        frames: (…, 3, 3) the body's axes as columns, in both links' frames.
     """
-    ends: Any = {"point_a": point_a, "point_b": point_b}
-    out = [Closure(POINT, a, b, **ends)] if not mask & 7 else []
-    if mask & 7:
-        out = [Closure(PLANE, a, b, **ends, axis_a=frame_a[..., i]) for i in range(3) if not mask >> i & 1]
-
-    def angle(i: int, j: int) -> Closure:
-        return Closure(ANGLE, a, b, axis_a=frame_a[..., i], axis_b=frame_b[..., j])
-
-    if len(turns) == 0:
-        out += [angle(0, 1), angle(1, 2), angle(2, 0)]
-    elif len(turns) == 1:
-        n = turns[0]
-        out += [angle(n, (n + 1) % 3), angle(n, (n + 2) % 3)]
-    elif len(turns) == 2:
-        out.append(angle(turns[0], turns[1]))
-    return out
+    angles = [Closure(ANGLE, a, b, axis_a=frames[0][..., i], axis_b=frames[1][..., (i + 1) % 3]) for i in range(3)]
+    return [Closure(POINT, a, b, *points), *angles]
 
 
 class RowTables:
@@ -212,7 +193,7 @@ def closures_of(plan: Any, gear_starts: Sequence[float] = ()) -> list[Closure]:
             ends = plan.link_of[place.body], i
             points = [_local(plan, link, np.zeros((1, 3))) for link in ends]
             frames = [np.swapaxes(plan.own_turn[link], -1, -2) for link in ends]
-            out += closing_joint(*ends, *points, *frames, 0)
+            out += weld(*ends, points, frames)
     for k in plan.rods:
         a, b = (_end(plan, int(side[k])) for side in (model.parents, model.children))
         points = (columns(x)[k] for x in (joints.parent_point, joints.child_point))

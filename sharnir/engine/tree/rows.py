@@ -28,7 +28,7 @@ from typing import Any
 
 from sharnir.emit.algebra import ZERO, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, minimum, select, sqrt
-from sharnir.engine.tree.closures import ANGLE, GEAR, PLANE, POINT, ROD, ROWS, SPRING
+from sharnir.engine.tree.closures import ANGLE, GEAR, POINT, ROD, ROWS, SPRING
 from sharnir.engine.tree.joints import Ball, Free, OneAxis, Prescribed, Slider, Weld
 from sharnir.engine.tree.several_axes import SeveralAxes, locked
 from sharnir.laws.axis import not_
@@ -98,12 +98,9 @@ class Kind:
         c.a.add(row_f=total[0], row_n=total[1])
         c.b.add(row_f=total[2], row_n=total[3])
 
-    def carries(self, c: Any, impulses: list[Any]) -> tuple[Vector, Vector]:
-        """Force and moment on link b, about its point."""
-        f = n = ZERO
-        for (_, _, l, m), p in zip(self.wrenches(c), impulses, strict=True):
-            f, n = f + l * p, n + (m - cross(c.arm_b, l)) * p
-        return f, n
+    def carries(self, c: Any, impulses: list[Any]) -> Vector:
+        """What a step reports: the impulse, in x; of a rod the force on link b."""
+        return Vector(impulses[0], 0.0, 0.0)
 
     def enter(self, c: Any) -> None:
         """Unit impulses on both links, where paths begin."""
@@ -169,39 +166,10 @@ class Angle(Kind):
         m = cross(c.arm_a, c.arm_b)
         return [(ZERO, m, ZERO, -m)]
 
-    def carries(self, c: Any, impulses: list[Any]) -> tuple[Vector, Vector]:
-        return ZERO, cross(c.arm_b, c.arm_a) * impulses[0]
-
     def rates(self, c: Any) -> Wrenches:
         d, e = c.arm_a, c.arm_b
         d1, e1 = d * 2.0 - c.start_a, e * 2.0 - c.start_b
         return [(ZERO, cross(d, lead_back(c.a.g, e1)), ZERO, cross(e, lead_back(c.b.g, d1)))]
-
-
-class Plane(Kind):
-    """Point b in the plane through point a across an axis d of a: G = d·s; the force d̄ acts at point b on both links."""
-
-    def begin(self, c: Any) -> None:
-        Kind.begin(self, c)
-        c.start_d = c.a.R @ c.axis_a
-
-    def start_gap(self, c: Any) -> list[Any]:
-        return [dot(c.start_d, c.start)]
-
-    def evaluate(self, c: Any) -> list[Any]:
-        half = arms(c)
-        d, s = c.a.M @ c.start_d, c.start + half
-        c.line, c.line_1, c.between = d, d * 2.0 - c.start_d, s
-        return [dot(d, half) + dot(cross(c.a.g, d), s)]
-
-    def wrenches(self, c: Any) -> Wrenches:
-        d = c.line
-        return [(-d, cross(d, c.arm_a + c.between), d, cross(c.arm_b, d))]
-
-    def rates(self, c: Any) -> Wrenches:
-        l_a, n_a, l_b, n_b = line_rate(c, c.line_1)
-        end = c.between * 2.0 - c.start
-        return [(l_a, n_a + cross(c.line, lead_back(c.a.g, end)), l_b, n_b)]
 
 
 class Rod(Kind):
@@ -217,6 +185,10 @@ class Rod(Kind):
         k = 1.0 / sqrt(dot(c.start, c.start))
         c.line, c.line_1 = mean * k, end * k
         return [dot(mean, half) * k]
+
+    def carries(self, c: Any, impulses: list[Any]) -> Vector:
+        force: Vector = c.line * impulses[0]
+        return force
 
 
 class Spring(Kind):
@@ -246,9 +218,6 @@ class Spring(Kind):
     def softness(self, c: Any) -> Any:
         return select(c.rows.resting, -1.0, c.soft)
 
-    def carries(self, c: Any, impulses: list[Any]) -> tuple[Vector, Vector]:
-        return Vector(impulses[0], 0.0, 0.0), ZERO
-
     def unit(self, c: Any) -> Any:
         return 0.0
 
@@ -273,8 +242,6 @@ class Gear(Kind):
         c.a.add(row_e=c.by_a * impulses[0])
         c.b.add(row_e=c.by_b * impulses[0])
 
-    carries = Spring.carries
-
     def enter(self, c: Any) -> None:
         c.a.add(path_e=c.by_a)
         c.b.add(path_e=c.by_b)
@@ -282,7 +249,7 @@ class Gear(Kind):
         c.put_row(0, "size_n", 0.0)
 
 
-CLOSURES = {POINT: Point(), ANGLE: Angle(), PLANE: Plane(), ROD: Rod(), SPRING: Spring(), GEAR: Gear()}
+CLOSURES = {POINT: Point(), ANGLE: Angle(), ROD: Rod(), SPRING: Spring(), GEAR: Gear()}
 
 
 # ---- joints on a path --------------------------------------------------------------------------------------------------------
@@ -461,12 +428,10 @@ def evaluate_rows(tree: Any) -> None:
 
 
 def report_rows(tree: Any) -> None:
-    """What closures carry, times ¼ h: force and moment on link b at its point; of a gear the moment or force on axis a, of a
-    spring the force, in x of the force.
-    """
+    """What closures carry, times ¼ h."""
     for c in tree.rows.closures():
         for kind in c.kinds():
-            c.force, c.moment = kind.carries(c, [c.impulse(k) for k in range(kind.rows)])
+            c.force = kind.carries(c, [c.impulse(k) for k in range(kind.rows)])
 
 
 def close_rows(tree: Any, factor: bool) -> None:
