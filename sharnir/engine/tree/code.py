@@ -214,7 +214,10 @@ class Form:
             p.say("}")
             p.say("unknown = false; learned = false;")
             solve(tree)
-            p.say(f"if (failed && !(change <= real({LOOSE})*rounding) && !(coarse && count >= most)) {{")
+            missed = f"(failed && !(change <= real({LOOSE})*rounding))"
+            if tree.rows:
+                missed = f"({missed} || (size > 1 && {tree.rows.are_apart()}))"
+            p.say(f"if ({missed} && !(coarse && count >= most)) {{")
             p.say("failed = 0; if (onward > real(0.0)) { onward = real(0.0); restarted = true; continue; }")
             p.say("onward = real(1.0);")
             p.say(f"if (size == {FINEST}) {{ {self.store()} }}")

@@ -16,6 +16,7 @@ from sharnir.engine.tree.rows import CLOSURES
 from sharnir.engine.tree.storage import CLOSED, ROW_APART, LinkView, LoopTree, NumberTree, numbers, pack
 
 MOST = 3  # rows of a closure
+WIDE = 1e-9  # a gap, as an angle, that no step may open
 FALLS = 0.25  # of the square of the largest gap: what a round that closes the pose leaves of it
 # of links, where there are rows
 LINK_FIELDS = {"origin": 3, "row_f": 3, "row_n": 3, "row_e": 1, "path_e": 1}
@@ -142,9 +143,9 @@ class NumberRows(RowMath):
     def clear_open(self) -> None:
         self.open = 0.0
 
-    def raise_open(self, x: float) -> None:
-        """The largest square of a gap, as an angle, in `open`."""
-        self.open = max(self.open, x)
+    def raise_open(self, end: float, start: float) -> None:
+        """The largest square of a gap, as an angle, in `open`; that of the start of the step is for emitted code."""
+        self.open = max(self.open, end)
 
     def begin_closing(self) -> None:
         self.before = math.inf
@@ -251,7 +252,7 @@ class LoopRows(RowMath):
 
     def head(self, owner: str) -> list[str]:
         """Declarations: the table begins with sizes and with where its parts begin. `owner` has row_tables, row_numbers …"""
-        lines = [f"const int* const t_all = {owner}row_tables.data; real open_gap = real(0.0), open_before = real(0.0);"]
+        lines = [f"const int* const t_all = {owner}row_tables.data; real open_gap = real(0.0), open_start = real(0.0), open_before = real(0.0);"]
         lines += [f"const int n_{name} = t_all[{k}];" for k, name in enumerate(COUNTS)]
         lines += [f"const int* const t_{name} = t_all + t_all[{len(COUNTS) + k}];" for k, name in enumerate(TABLES)]
         lines += [f"const int at_links = memory_size, at_closures = at_links + {self.tree.row_size}*(links + 1);"]
@@ -277,9 +278,15 @@ class LoopRows(RowMath):
 
     def clear_open(self) -> None:
         self.program.write("open_gap", 0.0)
+        self.program.write("open_start", 0.0)
 
-    def raise_open(self, x: Any) -> None:
-        self.program.write("open_gap", maximum(self.program.read("open_gap"), x))
+    def raise_open(self, end: Any, start: Any) -> None:
+        self.program.write("open_gap", maximum(self.program.read("open_gap"), end))
+        self.program.write("open_start", maximum(self.program.read("open_start"), start))
+
+    def are_apart(self) -> str:
+        """C++: whether the step opened rows: they were taken for dependent ones, since they hardly differ at its length."""
+        return f"(open_gap > real({WIDE**2!r}) && open_gap > real(4.0)*open_start)"
 
     @property
     def open(self) -> Any:

@@ -423,7 +423,8 @@ def evaluate_rows(tree: Any) -> None:
             for k, gap in enumerate(gaps):
                 c.put_row(k, "gap", gap)
             unit = 1.0 if tree.closes and not isinstance(kind, Spring) else kind.unit(c)
-            tree.rows.raise_open(select(c.on > 0.5, dot(gaps, gaps) * unit, 0.0))
+            unit = select(c.on > 0.5, unit, 0.0)
+            tree.rows.raise_open(dot(gaps, gaps) * unit, dot(start, start) * unit)
             kind.push(c, [c.impulse(k) for k in range(kind.rows)])
 
 
