@@ -22,6 +22,7 @@ KERNELS: tuple[tuple[str, str, int | None], ...] = (
     ("ode.kernel", "integrate_all", None),
     ("direct.energy.step", "TOUCHING", None),
     ("direct.energy.step", "KERNELS", 2),
+    ("engine.tree.runtime", "generic_kernel", 2),
     ("engine.tree.runtime", "generic_kernel", 0),
     ("engine.tree.runtime", "generic_kernel", 1),
     ("sequential.begin", "predict", None),
@@ -78,7 +79,7 @@ def make(task: Any, device: str = "cpu") -> None:
         file, name, index = task
         found = getattr(import_module(f"sharnir.{file}"), name)
         if name == "generic_kernel":
-            kernel = found(bool(index))  # without drives of the table, and with them
+            kernel = found(index == 1, rows=index == 2)  # plain, with drives of the table, with rows beside the forest
         else:
             kernel = found if index is None else found[index]
         load_modules([kernel.module], device)

@@ -10,7 +10,7 @@ import warp as wp
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.closures import ROWS, RowTables, closures_of
 from sharnir.engine.tree.forest import BALL, PRESCRIBED, SLIDES, TURNS
-from sharnir.engine.tree.row_storage import packed_tables, row_memory
+from sharnir.engine.tree.row_storage import KEPT, packed_tables, row_memory
 from sharnir.engine.tree.runtime import ROOM, TreeSettings, TreeStep, generic_kernel
 from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART
 from sharnir.model import DYNAMIC, Control, Model, State, fill, scene_scale
@@ -44,7 +44,8 @@ class Trees:
     @staticmethod
     def cover(model: Model) -> bool:
         """Whether all of a model is trees, and rows beside them: nothing touches, no rope hangs, no cable runs."""
-        return not (model.collision is not None or model.ropes is not None or model.casts or model.cable_names or not len(model.com))
+        other = model.collision is not None or model.ropes is not None or model.casts or model.cable_names
+        return not other and len(model.com) > 0
 
     def loosen(self, control: Control) -> bool:
         """Give room to joints that are disabled now, or may break; whether more of them have it than had."""
@@ -96,7 +97,8 @@ class Trees:
     @property
     def rows(self) -> int:
         """Numbers of `State.tree`."""
-        return 2 + ROOM * len(self.plan.places) + len(self.closures)
+        closures = len(self.closures) + len(KEPT) * sum(ROWS[c.kind] for c in self.closures)
+        return 2 + ROOM * len(self.plan.places) + closures
 
     @property
     def takes(self) -> float:

@@ -1,8 +1,8 @@
 """Constraints and forces between links that are not joints of the forest, and the tables of their rows.
 
-A `Closure` joins two links, or a link and the ground, by one of a few elementary kinds. The parts of a body that is cut are welded
-by a point and three right angles (`weld`). Every closure has one row per equation, a point has three. Points and axes are in the
-frames of the links that carry them.
+A `Closure` joins two links, or a link and the ground, by one of a few elementary kinds. The parts of a body that is cut are
+welded by a point and three right angles (`weld`). Every closure has one row per equation, a point has three. Points and axes are
+in the frames of the links that carry them.
 """
 
 from __future__ import annotations

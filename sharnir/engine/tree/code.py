@@ -154,7 +154,8 @@ class Form:
     def rescale(self) -> str:
         """Fields for a step that is longer by `factor`."""
         push = [(n, "factor*factor") for n in PUSH if self.tree.pushed]
-        return self.each(
+        rows = self.tree.rows.rescale() if self.tree.rows else ""
+        return rows + self.each(
             lambda at, kind: [
                 f"{at(n, k)} *= {by};"
                 for n, by in [*((n, "factor") for n in SCALED if self.has(n, kind)), *push]
@@ -391,10 +392,11 @@ class Loop(Form):
     def load(self) -> str:
         opens, taken = f"number({ROW}*(i + 1) + {START['opens']})", f"number({ROW}*(bases[i] + 1) + {START['taken']})"
         first = f"{opens} = {taken} > real(0.5) ? real(0.0) : real(1.0); {taken} = real(1.0);"
-        return self._copy(True) + f"\nfor (int i = links - 1; i >= 0; --i) if (kinds[i] >= 0) {{ {first} }}"
+        rows = self.tree.rows.load() if self.tree.rows and self.source.first else ""
+        return self._copy(True) + f"\nfor (int i = links - 1; i >= 0; --i) if (kinds[i] >= 0) {{ {first} }}\n{rows}"
 
     def store(self) -> str:
-        return self._copy(False)
+        return self._copy(False) + (self.tree.rows.store() if self.tree.rows and self.source.first else "")
 
 
 assert list(MEMORY)[: len(INERTIAL)] == list(INERTIAL)  # so that they are copied as they stand

@@ -76,6 +76,13 @@ def set_rows(t: Any, w: int) -> bool:
 
 
 @wp.func
+def forget_rows(t: Any, w: int):
+    """No impulses of the last steps: bodies were moved."""
+    for k in range(t[0].closure_first + t[0].closures, t[0].state.tree.shape[0]):
+        t[0].state.tree[k, w] = real(0.0)
+
+
+@wp.func
 def store_rows(t: Any, w: int):
     """What rods, gears and springs carried, as of a whole step."""
     scale = real(4.0) * t[0].settings.dt[0] / (t[0].part[w] * t[0].part[w])

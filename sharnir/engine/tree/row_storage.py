@@ -16,6 +16,7 @@ from sharnir.engine.tree.rows import CLOSURES
 from sharnir.engine.tree.storage import CLOSED, ROW_APART, LinkView, LoopTree, NumberTree, numbers, pack
 
 MOST = 3  # rows of a closure
+CLOSES = 0.1  # of the gap of a weld, in a step
 WIDE = 1e-9  # a gap, as an angle, that no step may open
 FALLS = 0.25  # of the square of the largest gap: what a round that closes the pose leaves of it
 # of links, where there are rows
@@ -24,7 +25,8 @@ PATH = ("l", "n", "rate_l", "rate_n")  # force and moment of J, then of J₁
 LINK_FIELDS |= {f"path_{part}{k}": 3 for k in range(MOST) for part in PATH}
 VECTORS = ("start_a", "start_b", "start", "arm_a", "arm_b", "line", "line_1", "force")
 WORK = dict.fromkeys(VECTORS, 3) | {"soft": 1, "by_a": 1, "by_b": 1}  # of closures
-PER_ROW = ("impulse", "gap", "rest", "could", "soft", "turn", "pivot", "taken", "size_l", "size_n")
+PER_ROW = ("impulse", "gap", "rest", "could", "soft", "turn", "pivot", "taken", "size_l", "size_n", "last", "before")
+KEPT = ("last", "before")  # of these, between steps
 RESPONSES = ("y", "x", "rate")
 TABLES = (
     "kind", "a", "b", "row_start", "path_start", "path", "offset", "y_start", "block_i", "block_j", "shared_start", "shared_i",
@@ -96,10 +98,16 @@ class ClosureView:
 class RowMath:
     """What rows of floats and of emitted code share."""
 
+    tree: Any
     plus: Any
     whole: Any
     get: Any
     put: Any
+
+    @property
+    def share(self) -> float:
+        """How much of the gap of a weld a step closes: its rounding is not to shake velocities."""
+        return 1.0 if self.tree.closes else CLOSES
 
     def responses(self, name: str, r: Any, at: Any, n: int) -> list[Any]:
         """n numbers of row r from `at` on: y, x, or rate (y₁)."""
@@ -252,7 +260,8 @@ class LoopRows(RowMath):
 
     def head(self, owner: str) -> list[str]:
         """Declarations: the table begins with sizes and with where its parts begin. `owner` has row_tables, row_numbers …"""
-        lines = [f"const int* const t_all = {owner}row_tables.data; real open_gap = real(0.0), open_start = real(0.0), open_before = real(0.0);"]
+        lines = ["real " + ", ".join(f"open_{name} = real(0.0)" for name in ("gap", "start", "before")) + ";"]
+        lines.append(f"const int* const t_all = {owner}row_tables.data;")
         lines += [f"const int n_{name} = t_all[{k}];" for k, name in enumerate(COUNTS)]
         lines += [f"const int* const t_{name} = t_all + t_all[{len(COUNTS) + k}];" for k, name in enumerate(TABLES)]
         lines += [f"const int at_links = memory_size, at_closures = at_links + {self.tree.row_size}*(links + 1);"]
@@ -314,6 +323,24 @@ class LoopRows(RowMath):
     def clear(self, i: str) -> str:
         """C++ that clears what link i has for rows."""
         return f"for (int k = 0; k < {self.tree.row_size}; ++k) number({self.tree.row_place(i)} + k) = real(0.0);"
+
+    def _copies(self, text: str) -> str:
+        """C++ for what is kept of every row's impulse, `own`, and the row of the state where it is stored, `at`."""
+        out = []
+        for k, name in enumerate(KEPT):
+            own, at = self._place(name, "r"), f"stored(x.closure_first + n_closures + {len(KEPT)}*r + {k})"
+            out.append(text.format(own=own, at=at))
+        return "for (int r = 0; r < n_rows; ++r) { " + " ".join(out) + " }"
+
+    def load(self) -> str:
+        return self._copies("{own} = {at};")
+
+    def store(self) -> str:
+        return self._copies("{at} = {own};")
+
+    def rescale(self) -> str:
+        """For a step that is longer by `factor`."""
+        return self._copies("{own} *= factor*factor;")
 
     def clear_responses(self, condition: str) -> str:
         """C++ that clears responses of all rows: links may hang otherwise than they did."""

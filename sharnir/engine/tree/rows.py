@@ -132,7 +132,7 @@ class Point(Kind):
     rows = ROWS[POINT]
 
     def start_gap(self, c: Any) -> list[Any]:
-        return list(c.start)
+        return [x * c.rows.share for x in c.start]
 
     def evaluate(self, c: Any) -> list[Any]:
         return list(arms(c))
@@ -151,7 +151,7 @@ class Angle(Kind):
         c.start_a, c.start_b = c.a.R @ c.axis_a, c.b.R @ c.axis_b
 
     def start_gap(self, c: Any) -> list[Any]:
-        return [dot(c.start_a, c.start_b)]
+        return [dot(c.start_a, c.start_b) * c.rows.share]
 
     def evaluate(self, c: Any) -> list[Any]:
         a, b = c.a, c.b
@@ -402,12 +402,23 @@ def put_equation(joint: Any, link: Any, e: list[Any]) -> None:
 
 
 def begin_rows(tree: Any) -> None:
-    """Vectors and gaps of the start of the step; no impulses yet."""
+    """Vectors and gaps of the start of the step; impulses as the last two steps lead to, none where velocities are projected."""
     for c in tree.rows.closures():
         for kind in c.kinds():
             kind.begin(c)
             for k in range(kind.rows):
-                c.put_row(k, "impulse", 0.0)
+                guess = 0.0 if tree.rests else select(c.on > 0.5, c.row(k, "last") * 2.0 - c.row(k, "before"), 0.0)
+                c.put_row(k, "impulse", guess)
+
+
+def keep_rows(tree: Any) -> None:
+    """Impulses of the step, for the guess of the next; none of rows that depend on others: along these they would add up."""
+    rows = tree.rows
+    for r in rows.range(0, rows.size("rows")):
+        last, impulse = rows.get("last", r), rows.get("impulse", r)
+        now = select(absolute(rows.get("pivot", r)) > 0.0, impulse, 0.0)
+        rows.put("before", r, select(absolute(last) > 0.0, last, now))
+        rows.put("last", r, now)
 
 
 def evaluate_rows(tree: Any) -> None:
@@ -466,7 +477,7 @@ def correct_impulses(tree: Any) -> None:
                     rows.put("rest", r, rows.get("rest", r) - own)
     substitute(tree)
     for r in rows.range(0, rows.size("rows")):
-        rows.put("impulse", r, rows.get("impulse", r) + rows.get("rest", r))
+        rows.put("impulse", r, select(rows.get("soft", r) >= 0.0, rows.get("impulse", r) + rows.get("rest", r), 0.0))
     for c in rows.closures():
         for link, at in rows.path(c):
             for joint in ways(link):

@@ -17,7 +17,7 @@ from sharnir.engine.tree import exact_several
 from sharnir.engine.tree.code import SIMULATION, Loop, stored_fields
 from sharnir.engine.tree.forest import BALL, FREE, HINGE, KINDS, OFF, PRESCRIBED, SLIDER, SLIDES, TURNS, USUAL, WELD
 from sharnir.engine.tree.kernel import CPU_FLAGS
-from sharnir.engine.tree.row_runtime import set_rows, store_rows
+from sharnir.engine.tree.row_runtime import forget_rows, set_rows, store_rows
 from sharnir.engine.tree.storage import ROW, ROW_APART, START
 from sharnir.guard import count_step
 from sharnir.guard_data import Tally
@@ -778,6 +778,8 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
             prescribe(t, w)
             if fresh == 1:
                 load(t, w)
+                if wp.static(rows):
+                    forget_rows(t, w)
             left = n[w] - step
             if left > 2:  # of the last two, what joints carry and accelerations are read
                 left = left - 2

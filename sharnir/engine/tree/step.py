@@ -21,7 +21,7 @@ from typing import Any
 
 from sharnir.emit.algebra import IDENTITY, NO_MATRIX, SYMMETRIC, ZERO, Matrix, Symmetric, Vector, cross, dot, mean_rotation, skew
 from sharnir.engine.tree.joints import OneAxis, Prescribed
-from sharnir.engine.tree.rows import begin_rows, close_rows, evaluate_rows, report_rows
+from sharnir.engine.tree.rows import begin_rows, close_rows, evaluate_rows, keep_rows, report_rows
 from sharnir.engine.tree.several_axes import SeveralAxes
 
 CLOSINGS = 20  # rounds, at most, in which rows that stand open are closed
@@ -251,6 +251,8 @@ def finish(tree: Any) -> None:
         for joint in link.joints():
             joint.advance(link)
             joint.predict(link)
+    if tree.rows:
+        keep_rows(tree)
 
 
 def turned_back(M: Matrix, x: Vector) -> Vector:
