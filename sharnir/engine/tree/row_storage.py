@@ -17,7 +17,9 @@ from sharnir.engine.tree.storage import CLOSED, ROW_APART, LinkView, LoopTree, N
 
 MOST = 3  # rows of a closure
 CLOSES = 0.1  # of the gap of a weld, in a step
-WIDE = 1e-9  # a gap, as an angle, that no step may open
+# in double and in single precision: a pivot that is a smaller part of the row's own response is that of a dependent row; a
+# response that is a smaller part of what the joints could do is rounding; a gap, as an angle, that no step may open
+DEPENDENT, HELD, WIDE = (1e-10, 1e-4), (1e-13, 1e-6), (1e-9, 1e-4)
 FALLS = 0.25  # of the square of the largest gap: what a round that closes the pose leaves of it
 # of links, where there are rows
 LINK_FIELDS = {"origin": 3, "row_f": 3, "row_n": 3, "row_e": 1, "path_e": 1}
@@ -125,6 +127,8 @@ class RowMath:
 
 class NumberRows(RowMath):
     """Rows of floats."""
+
+    dependent, held = DEPENDENT[0], HELD[0]
 
     def __init__(self, tree: Any, tables: RowTables) -> None:
         self.tree, self.tables = tree, tables
@@ -261,6 +265,9 @@ class LoopRows(RowMath):
     def head(self, owner: str) -> list[str]:
         """Declarations: the table begins with sizes and with where its parts begin. `owner` has row_tables, row_numbers …"""
         lines = ["real " + ", ".join(f"open_{name} = real(0.0)" for name in ("gap", "start", "before")) + ";"]
+        bounds = {"dependent": DEPENDENT, "held": HELD, "wide": WIDE}
+        parts = [f"{name} = sizeof(real) == 8 ? real({x!r}) : real({y!r})" for name, (x, y) in bounds.items()]
+        lines.append("const real " + ", ".join(parts) + "; (void)wide;")
         lines.append(f"const int* const t_all = {owner}row_tables.data;")
         lines += [f"const int n_{name} = t_all[{k}];" for k, name in enumerate(COUNTS)]
         lines += [f"const int* const t_{name} = t_all + t_all[{len(COUNTS) + k}];" for k, name in enumerate(TABLES)]
@@ -272,6 +279,7 @@ class LoopRows(RowMath):
         return [*lines, f"#define given(k) {given}"]
 
     resting, closing = value("resting", "bool"), value("closing", "bool")
+    dependent, held = value("dependent"), value("held")
 
     def as_function(self, name: str) -> Iterator[None]:
         program, rests = self.program, self.tree.rests
@@ -295,7 +303,7 @@ class LoopRows(RowMath):
 
     def are_apart(self) -> str:
         """C++: whether the step opened rows: they were taken for dependent ones, since they hardly differ at its length."""
-        return f"(open_gap > real({WIDE**2!r}) && open_gap > real(4.0)*open_start)"
+        return "(open_gap > wide*wide && open_gap > real(4.0)*open_start)"
 
     @property
     def open(self) -> Any:

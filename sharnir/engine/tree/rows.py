@@ -33,10 +33,8 @@ from sharnir.engine.tree.joints import Ball, Free, OneAxis, Prescribed, Slider, 
 from sharnir.engine.tree.several_axes import SeveralAxes, locked
 from sharnir.laws.axis import not_
 
-DEPENDENT = 1e-10  # a pivot less than this part of the row's own response is that of a dependent row
 BLUR = 10.0  # times (|g|² + gap)²: mean directions of dependent rows differ by |g|², and by gaps (rad, of the arms' length)
 OPEN, WIDEST = 1e-5, 0.1  # gaps beyond which rows are factored again in the next iteration, and the largest that count
-HELD = 1e-13  # a response less than this part of what the joints could do is rounding
 NEAR = 1e-12  # m: ends of a spring that are nearer have no direction
 PLAIN_BALL = Ball()
 AXES = (Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0))
@@ -550,7 +548,7 @@ def factor_rows(tree: Any) -> None:
             rows.put("upper", at, upper * pivot)
         own, soft = rows.get("lower", rows.entry(r, r)), rows.get("soft", r)
         blur = rows.get("turn", r) + gap
-        least = maximum((DEPENDENT + BLUR * (blur * blur)) * absolute(own), HELD * rows.get("could", r))
+        least = maximum((rows.dependent + BLUR * (blur * blur)) * absolute(own), rows.held * rows.get("could", r))
         pivot = own - rows.get("taken", r) + soft
         alone = (absolute(pivot) > least) & (soft >= 0.0)
         rows.put("pivot", r, select(alone, 1.0 / select(alone, pivot, 1.0), 0.0))
