@@ -530,7 +530,7 @@ def assemble(tree: Any) -> None:
 def factor_rows(tree: Any) -> None:
     """W = L D U in place, L and U with unit diagonals; D⁻¹ in `pivot`, 0 for rows that get no impulse."""
     rows = tree.rows
-    gap = rows.keep(minimum(sqrt(rows.open), WIDEST))
+    gap = rows.keep(select(rows.resting & not_(rows.closing), 0.0, minimum(sqrt(rows.open), WIDEST)))  # speeds are no gaps
     for r in rows.range(0, rows.size("rows")):
         first = rows.whole("first", r)
         for s in rows.range(first, r):
