@@ -1,21 +1,26 @@
-"""Cost of a step of trees in joint coordinates beside MuJoCo: chains of hinges and balls, and a 7-joint arm with all laws.
+"""Cost of a step of trees in joint coordinates beside MuJoCo: chains of hinges and balls, a 7-joint arm, a humanoid.
 
-Both engines take turns, many steps per call, CPU time of one thread; the ratio is the median over the rounds.
+Both engines take turns, CPU time of one thread; the ratio is the median over the rounds. Each case is measured as a default
+`Simulation` (guard and sleep on), and as the bare step, in code for any forest and in code for this one.
 
-Run: python -m benchmarks.trees [--quick] [NAME ...]
+Run: python -m benchmarks.trees [--quick] [--default] [NAME ...]
 """
 
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import warp as wp
 
+import sharnir as sh
 from benchmarks.timing import interleave
 from sharnir.engine.tree.forest import BALL, HINGE, LAWS, Forest, Link
 from sharnir.engine.tree.kernel import TreeRunner
+from sharnir.spatial import matrix_to_quat
 
 H = 1e-3
 TO_Z = {"x": [[0, 0, 1], [1, 0, 0], [0, 1, 0]], "y": [[0, 1, 0], [0, 0, 1], [1, 0, 0]], "z": np.eye(3)}
@@ -44,6 +49,33 @@ def balls(n: int) -> Forest:
     """The same boxes on ball joints."""
     I = np.diag([2 * 0.08**2, 0.3**2 + 0.08**2, 0.3**2 + 0.08**2]) / 12
     return Forest([Link(i - 1, BALL, np.eye(3), [0.3 if i else 0.0, 0, 0], [0.15, 0, 0], I, 1.0) for i in range(n)])
+
+
+def turn(axis: str, angle: float) -> np.ndarray:
+    """The matrix of a rotation about x, y or z."""
+    z = np.array(TO_Z[axis], float)
+    c, s = np.cos(angle), np.sin(angle)
+    return np.asarray(z @ np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]]) @ z.T)
+
+
+def scene(joints: str, masses: list[float] | None = None, friction: float = 0.0, arm: bool = False) -> sh.Scene:
+    """The same boxes as a scene, where a round begins; b is a ball joint."""
+    out = sh.Scene(gravity=(0.0, 0.0, -9.81))
+    parent, R, end = out.world, np.eye(3), np.zeros(3)
+    given: dict[str, Any] = {"friction": friction} if friction else {}
+    if arm:
+        given |= {"limit": (-2.0, 2.0), "drive": sh.Servo(kp=400.0, kd=20.0)}
+    for i, (axis, angle) in enumerate(zip(joints, bent(len(joints)) * (not arm), strict=True)):
+        m = masses[i] if masses else 1.0
+        R = R @ turn("yz"[i % 2] if axis == "b" else axis, angle)
+        sizes = np.array([2 * 0.08**2, 0.3**2 + 0.08**2, 0.3**2 + 0.08**2])
+        body = out.add_body(
+            f"link {i}", mass=m, inertia=sizes * m / 12, position=end + R @ [0.15, 0, 0], rotation=matrix_to_quat(R)
+        )
+        joint = sh.Spherical(**given) if axis == "b" else sh.Revolute(axis, **given)
+        out.add_joint(f"joint {i}", joint, parent, body, position=end)
+        parent, end = body, end + R @ [0.3, 0, 0]
+    return out
 
 
 def bent(n: int) -> np.ndarray:
@@ -164,11 +196,80 @@ def measure(name: str, forest: Forest, peer: MujocoTree, steps: int, rounds: int
     pair = interleave(ours, theirs, rounds=rounds, steps=(steps, steps))
     passes = runner.iterations.numpy()[0] / (20 if name == "arm" else steps)
     form = "specialized" if options.get("specialize") else "generic"
-    print(
-        f"{name:22s} {form:12s} {np.median(pair.ours) * 1e6:8.2f} µs  MuJoCo {np.median(pair.peer) * 1e6:8.2f} µs"
-        f"  ratio {pair.ratio:.3f}  passes {passes:.2f}  first step {compiling:.1f} s",
-        flush=True,
-    )
+    line(name, form, pair, f"passes {passes:.2f}  first step {compiling:.1f} s")
+
+
+def line(name: str, form: str, pair: Any, more: str = "") -> None:
+    """Print a row of the table."""
+    ours, peer = (np.median(t) * 1e6 for t in (pair.ours, pair.peer))
+    print(f"{name:22s} {form:16s} {ours:8.2f} µs  MuJoCo {peer:8.2f} µs  ratio {pair.ratio:.3f}  {more}", flush=True)
+
+
+def measure_default(name: str, peer: MujocoTree, steps: int, rounds: int, friction: float) -> None:
+    """Print the cost of a default simulation of a case."""
+    arm = name == "arm"
+    sim = sh.Simulation(scene(peer.joints, ARM_MASSES if arm else None, friction, arm), H)
+    if not arm:
+
+        def restart() -> None:  # and a step each: what a reset costs is no part of a step
+            sim.reset()
+            peer.reset()
+            sim.step()
+            peer.step(1)
+
+        restart()
+        sim.step(steps)
+        runs = (lambda: sim.step(steps)), (lambda: peer.step(steps))
+        line(name, "default", interleave(*runs, rounds=rounds, steps=(steps, steps), before=restart))
+        return
+    position, clock = sim.target.position, {"ours": 0, "theirs": 0}
+
+    def target(who: str, each: int) -> float:
+        clock[who] += each
+        return float(np.sin(3.0 * clock[who] * H))
+
+    for each in (20, 1):  # steps of a call, before which all targets are set by array
+
+        def ours(each: int = each) -> None:
+            for _ in range(steps // each):
+                position[:] = target("ours", each)
+                sim.step(each)
+
+        def theirs(each: int = each) -> None:
+            for _ in range(steps // each):
+                peer.data.ctrl[:] = target("theirs", each)
+                peer.step(each)
+
+        ours()
+        how = "default" if each > 1 else "default, 1 a call"
+        line(name, how, interleave(ours, theirs, rounds=rounds, steps=(steps, steps)))
+
+
+def measure_humanoid(rounds: int, steps: int = 200) -> None:
+    """Print the cost of Gymnasium's humanoid, falling without contact, both engines at its own step."""
+    import mujoco
+
+    found = find_spec("gymnasium")
+    if found is None or found.origin is None:
+        print("humanoid: gymnasium is not installed")
+        return
+    path = Path(found.origin).parent / "envs/mujoco/assets/humanoid.xml"
+    spec = mujoco.MjSpec.from_file(str(path))
+    spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
+    model = spec.compile()
+    data, sim = mujoco.MjData(model), sh.Simulation(sh.load_mjcf(path, contact=False), model.opt.timestep)
+
+    def restart() -> None:
+        sim.reset()
+        mujoco.mj_resetData(model, data)
+        sim.step()
+        mujoco.mj_step(model, data)
+
+    restart()
+    sim.step(steps)
+    runs = (lambda: sim.step(steps)), (lambda: mujoco.mj_step(model, data, steps))
+    pair = interleave(*runs, rounds=rounds, steps=(steps, steps), before=restart)
+    line("humanoid", "default", pair, f"in joint coordinates: {sim.solver._lean}")
 
 
 def main(arguments: list[str]) -> None:
@@ -179,12 +280,18 @@ def main(arguments: list[str]) -> None:
     for name, (forest, peer, steps) in cases((10, 30) if quick else (10, 30, 100)).items():
         if names and name not in names:
             continue
+        friction = float(forest.links[0].laws.get("friction_static", 0.0))
+        measure_default(name, peer, steps, 5 if quick else 15, friction)
+        if "--default" in arguments:
+            continue
         for specialize in (False, True):
             if specialize and (len(forest) > 30 or (quick and len(forest) > 10)):
                 continue
             if "--generic" in arguments and specialize:
                 continue
             measure(name, forest, peer, steps, 5 if quick else 15, specialize=specialize)
+    if not names or "humanoid" in names:
+        measure_humanoid(5 if quick else 15)
 
 
 if __name__ == "__main__":

@@ -462,8 +462,11 @@ def look_at_energy(g: wp.array(dtype=Watch), w: int, steps: int) -> int:
     given = real(0.0)
     raised = real(0.0)
     if plain:
-        given = work_of_step(g, w)
         raised = lifted(g, w)
+    if g[0].measured == 1:
+        given = g[0].work[w]
+    elif plain:
+        given = work_of_step(g, w)
     else:
         bound = power_bound(g, w, real(0.0))
         given = bound + power_bound(g, w, real(1.0))
@@ -525,7 +528,7 @@ def look_at_turns(g: wp.array(dtype=Watch), w: int):
     body = int(0)
     for b in range(1, g[0].bodies.count):
         turn = wp.length_sq(g[0].state.spin[b, w])
-        if g[0].bodies.motion[b] == DYNAMIC and turn > most:
+        if g[0].bodies.motion[b] == DYNAMIC and turn > most and g[0].exact[b] == 0:
             most = turn
             body = b
     most = wp.sqrt(most) * g[0].dt[0]

@@ -137,6 +137,9 @@ class Watch:
         dtype=real
     )  # [world] J, that velocities lost where they did not fit the joints; negative: kinematic bodies gave
     parts: wp.array(dtype=wp.int32)  # [world] in how many the last step was made
+    work: wp.array(dtype=real)  # [world] J, that was given in the steps since the last look, if the solver measures it
+    measured: wp.int32  # 1: it does
+    exact: wp.array(dtype=wp.int32)  # [body] 1: a rotor, whose angle does not fall behind its spin
     mean_force: wp.array2d(dtype=vec3)  # [joint, world] constraint impulse and moment, mean over the step
     mean_torque: wp.array2d(dtype=vec3)
     aim_linear: wp.array2d(dtype=vec3)  # [joint, world] m/s, at which split impulses close a gap in a step

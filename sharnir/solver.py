@@ -50,6 +50,8 @@ class Solver:
     _steps: Any
     """[world] steps that a launch is to make, where one kernel makes them all, and that it made."""
     _made: Any
+    _made_by: Any = None  # the array of which `_made_here` is a view
+    _made_here: Any
     _count = 1
     _graphs: Any
     _together = 1 << 30
@@ -110,6 +112,11 @@ class Solver:
         g.cast_inertia = wp.array([cast.inertia for cast in m.casts], dtype=real, device=self.device)
         given = [m.axes.stiffness, m.axes.resistance, control.servo_kp, control.servo_kd, control.servo_torque]
         g.cayley = int(self.cayley)
+        work = self._measured_work()
+        g.work, g.measured = wp.zeros(0, dtype=real, device=self.device) if work is None else work, int(work is not None)
+        exact = np.zeros(len(m.com), np.int32)
+        exact[self._rotors()] = 1
+        g.exact = wp.array(exact, dtype=wp.int32, device=self.device)
         self.driven = len(m.spring_names) + g.driven + int(m.drives.count) > 0 or any(array.numpy().any() for array in given)
         means = (state.mid_force, state.mid_torque) if inner is None and state.mid_force.shape[0] else None
         g.mean_force, g.mean_torque = means or (g.state.joint_force, g.state.joint_torque)
@@ -123,6 +130,14 @@ class Solver:
         self._guard, self._watched, self._begins = g, alone(g, Watch, self.device), None
         self._launch_watch(0, m.worlds)
         return self._watched
+
+    def _measured_work(self) -> Any:
+        """[world] J, given in the steps of a launch, if steps measure it."""
+        return None
+
+    def _rotors(self) -> list[int]:
+        """Bodies that turn by as much as their spin says, however far in a step."""
+        return []
 
     def _sprung(self) -> list[int]:
         """Joints whose axes have springs, or motors with a rotor."""
@@ -282,8 +297,10 @@ class Solver:
     def _go_on(self) -> None:
         """Make the steps that a launch left because they took long; Python is heard in between."""
         assert self._bound is not None
-        made = self._made.numpy()
-        if made.min() >= self._count:
+        if self._made_by is not self._made:  # a view of it: to make one costs as much as a step
+            self._made_by, self._made_here = self._made, self._made.numpy()
+        made = self._made_here
+        if (made[0] if len(made) == 1 else made.min()) >= self._count:
             return
         counted = self.grades.numpy(), self.projected.numpy()
         failed = self._bound[0].failed.numpy()

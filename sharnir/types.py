@@ -17,6 +17,7 @@ import warp as wp
 from sharnir.elements import PREAMBLE
 from sharnir.errors import SimulationError
 from sharnir.launches import LOCK
+from sharnir.parsing import parse_when_needed
 
 wp.config.log_level = wp.LOG_WARNING
 
@@ -77,6 +78,7 @@ def _look_once() -> None:
 
 
 _look_once()
+parse_when_needed()
 
 MODULES = (
     "sharnir.collision", "sharnir.collision_many", "sharnir.contact", "sharnir.direct", "sharnir.direct_chain",

@@ -166,10 +166,17 @@ def test_health_adds_up_what_was_projected():
 
 def test_an_angle_that_falls_behind_is_told_once():
     """Cayley's map turns (Δt ω)²/12 too little: that is exact in energy and momenta, and is not to be found out by surprise."""
-    scene = sh.Scene(gravity=(0, 0, 0))
-    scene.add_body("rotor", sh.Cylinder(0.2, 0.1), mass=1.0)
-    scene.add_joint("hinge", sh.Revolute("z"), "world", "rotor", position=(0, 0, 0))
-    for solver, spin, told in (("direct", 80.0, 1), ("direct", 30.0, 0), ("sequential", 80.0, 0)):
+
+    def turning(shape):
+        scene = sh.Scene(gravity=(0, 0, 0))
+        scene.add_body("rotor", shape, mass=1.0)
+        scene.add_joint("hinge", sh.Revolute("z"), "world", "rotor", position=(0, 0, 0))
+        return scene
+
+    bar, disc = turning(sh.Box(0.3, 0.2, 0.1)), turning(sh.Cylinder(0.2, 0.1))
+    for scene, solver, spin, told in (
+        (bar, "direct", 80.0, 1), (bar, "direct", 30.0, 0), (bar, "sequential", 80.0, 0), (disc, "direct", 80.0, 0),
+    ):  # fmt: skip
         sim = sh.Simulation(scene, 0.01, solver=solver)
         sim.joint("hinge").velocity = spin
         with warnings.catch_warnings(record=True) as said:
@@ -179,7 +186,7 @@ def test_an_angle_that_falls_behind_is_told_once():
         behind = 1 - sim.joint("hinge").position / (spin * sim.time)
         print(f"{solver} at {spin} rad/s: {100 * behind:.2f} % behind, {len(said)} warnings")
         assert len(said) == told and all("'rotor' turns by 0.8 rad per step" in str(w.message) for w in said)
-        assert abs(behind - ((spin * 0.01) ** 2 / 12 if solver == "direct" else 0)) < 5e-3
+        assert abs(behind - ((spin * 0.01) ** 2 / 12 if solver == "direct" and scene is bar else 0)) < 5e-3
 
 
 def test_steps_that_do_not_converge_are_warned_of_once():

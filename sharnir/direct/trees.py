@@ -9,11 +9,11 @@ import warp as wp
 
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.closures import ROWS, RowTables, closures_of
-from sharnir.engine.tree.forest import BALL, PRESCRIBED, SLIDES, TURNS
+from sharnir.engine.tree.forest import BALL, PRESCRIBED, ROTOR, SLIDES, TURNS
 from sharnir.engine.tree.row_storage import KEPT, packed_tables, row_memory
 from sharnir.engine.tree.runtime import ROOM, TreeSettings, TreeStep, generic_kernel
 from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART
-from sharnir.model import DYNAMIC, Control, Model, State, fill, scene_scale
+from sharnir.model import DYNAMIC, KINEMATIC, Control, Model, State, fill, scene_scale
 from sharnir.rope.solver import HEARD, MOST_PASSES, NEVER
 from sharnir.sleep import SLOWEST, joining, reaches, rest_of
 from sharnir.solver import write
@@ -21,9 +21,10 @@ from sharnir.spatial import matrix_to_quat
 from sharnir.tables import of_first, table
 from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
 
-TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
+TOLERANCE = {"double": 2e-15, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
 ROUNDING = {"double": 1e-16, "single": 1e-7}  # rad or scene lengths, times the links: what changes by rounding
-HEAVY = 300.0  # times the mass of the lightest body: reactions of light links between alternate from step to step
+LAW_TOLERANCE, LEAST_LAW = 1e-12, 1e-14  # of the scene's impulses: by which a law may be missed, and the least that is asked for
+HEAVY = 300.0  # times the mass of the lightest body: with rows, reactions of light links between alternate from step to step
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
 PASSES = 30  # of an iteration: then the step is divided
 
@@ -40,6 +41,11 @@ class Trees:
         self.plan = Plan(self.model)
         self.closures = closures_of(self.plan) if self.plan.beside else []
         self.loose: set[int] = set()  # joints that may be disabled: in paths of rows they have room for all axes
+        m = self.model
+        self.measures = not (m.bodies.motion.numpy() == KINEMATIC).any()
+        """Whether steps measure the energy that is given: all but that of bodies on prescribed motions."""
+        self.work = wp.zeros(m.worlds, dtype=real, device=m.device)
+        self.rotors = [p.body for p in self.plan.places if p.kind == ROTOR]
 
     @staticmethod
     def cover(model: Model) -> bool:
@@ -60,6 +66,8 @@ class Trees:
     def act_on(self, control: Control) -> bool:
         """Whether all laws that act are known to the trees."""
         m = self.model
+        if self.closures and not self.settle(control):
+            return False
         if not m.speeds:
             return True
         motors = m.axes.resistance.numpy().any(-1)
@@ -78,21 +86,20 @@ class Trees:
         return True
 
     def settle(self, control: Control) -> bool:
-        """Whether the iterations of trees are known to end: not yet with friction or limits in balls, friction that several axes
-        share, drives taken at the end of a step, a tolerance that is an impulse, and bodies that weigh hundreds of times others.
+        """Whether iterations without a second gear, as they are with rows, are known to end: not with friction or limits in
+        balls, friction that several axes share, and bodies that weigh hundreds of times others.
         """
         m = self.model
         mass = of_first(m.bodies.mass)[m.bodies.motion.numpy() == DYNAMIC]
         if len(mass) and mass.max() > HEAVY * mass[mass > 0].min(initial=np.inf):
             return False
-        if int(self.solver.settings.absolute.numpy()[0]) or any(p.kind in (SLIDES, TURNS) for p in self.plan.places):
+        if any(p.kind in (SLIDES, TURNS) for p in self.plan.places):
             return False
         if not m.speeds:
             return True
         friction = control.friction_static.numpy() + control.friction_dynamic.numpy() + control.friction_load.numpy()
         balls = [(k, kind) for k, kind in enumerate(m.joint_kinds) if len(kind.turns) == 3]
-        held = any(kind.ball is not None or friction[m.v_start[k] : m.v_start[k] + kind.v_size].any() for k, kind in balls)
-        return not held and not m.axes.implicit.numpy().any()
+        return not any(kind.ball is not None or friction[m.v_start[k] : m.v_start[k] + kind.v_size].any() for k, kind in balls)
 
     @property
     def rows(self) -> int:
@@ -135,12 +142,8 @@ class Trees:
         for p in places:
             number.append(p.axis - int(m.v_start[p.joint]) if p.axis >= 0 else 0)
         t.base_built, t.kind_built = ints([p.base for p in places]), ints([p.kind for p in places])
-        t.joint, t.body, t.carries, t.number = (
-            ints([p.joint for p in places]),
-            ints([-1 if p.part else p.body for p in places]),
-            ints(carries),
-            ints(number),
-        )
+        t.joint, t.body = ints([p.joint for p in places]), ints([-1 if p.part else p.body for p in places])
+        t.carries, t.number = ints(carries), ints(number)
         t.axis, t.sense = ints([p.axis for p in places]), ints([p.sense for p in places])
         t.slides = ints([3 if p.kind == BALL else len(p.slots) for p in places])
         t.first = ints([2 + ROOM * i for i in range(n)])
@@ -163,7 +166,11 @@ class Trees:
         t.tolerance = TOLERANCE[PRECISION] * max(0.5 * solver.dt * speed / length, FINEST)
         t.tolerance *= max(1.0, 0.1 * float(solver.settings.tolerance.numpy()[2]))
         t.rounding = max(400 * t.tolerance, ROUNDING[PRECISION] * len(places))
-        t.law_tolerance = 1e-12 * mass * length * speed * min(1.0, 1e3 * solver.dt)
+        impulse = mass * length * speed
+        t.law_tolerance, t.per_change = LAW_TOLERANCE * impulse * min(1.0, 1e3 * solver.dt), 1.0
+        if int(solver.settings.absolute.numpy()[0]):  # an impulse, N·s or N·m·s
+            t.law_tolerance = max(float(solver.settings.tolerance.numpy()[0]), LEAST_LAW * impulse)
+            t.per_change = 2.0 * mass * length / solver.dt
         reach = reaches(m)
         t.reach = wp.array(
             [reach[p.body] if p.body >= 0 and not p.part and p.kind != PRESCRIBED else -1.0 for p in places],
@@ -173,6 +180,7 @@ class Trees:
         t.slowest = SLOWEST * speed
         strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if m.joint_kinds else np.ones(0)
         t.breakable = int(((strength < 1e30) & (strength > 0)).any())
+        t.work = self.work
         fill(t, m, n, "turn origin")
         fill(t, m, None, "pushed passes change part taken hit slow loaded")
         t.parts, t.projected, t.done, t.residual = solver.parts, solver.projected, solver.done, solver.residual

@@ -12,7 +12,6 @@ from sharnir.emit.algebra import Matrix, Quaternion, Symmetric, Vector, cross, d
 from sharnir.emit.expressions import absolute, atan2, clamp, cos, maximum, select, sin, sqrt
 
 TWELFTH = 1 / 12
-TINY = 1e-14  # of 1: to which the direction of slip is found
 SHORT = 1e-14  # rad²: a turn in a step that is none
 TURN = 6.283185307179586
 
@@ -20,11 +19,6 @@ TURN = 6.283185307179586
 def length(x: Any) -> Any:
     """|x|."""
     return sqrt(dot(x, x))
-
-
-def scaled(m: Symmetric, s: Any) -> Symmetric:
-    """s m."""
-    return Symmetric([x * s for x in m.e])
 
 
 def choose(condition: Any, yes: Any, no: Any) -> Vector:
@@ -39,8 +33,8 @@ def times(a: Any, b: Any) -> Vector:
 
 # ---- friction of a vector ----------------------------------------------------------------------------------------------------
 #
-# v is the speed at the end of the step without friction, M the response and K its inverse. Friction holds v at zero where
-# |K v| ≤ hold. Else it slides against the mean speed ū: f = −slide y, y = ū/|ū| = (sE + ½ slide M)⁻¹ v̄, v̄ = ½(v + u₀), with
+# v is the speed at the end of the step without friction, K the inverse of the response. Friction holds v at zero where
+# |K v| ≤ hold. Else it slides against the mean speed ū: f = −slide y, y = ū/|ū| = (sK + ½ slide E)⁻¹ K v̄, v̄ = ½(v + u₀), with
 # |y| = 1 and s = |ū| > 0: the secular equation, by the Newton steps of Moré and Sorensen.
 
 
@@ -50,25 +44,30 @@ def can_hold(need: Vector, hold: Any, u0: Vector) -> tuple[Any, Any]:
     return able, able & (dot(need, u0) >= 0.0) & (hold > 0.0)
 
 
-def slip_speed(s: Any, least: Any, v: Vector, M: Symmetric, slide: Any) -> tuple[Vector, Any, Any]:
-    """One Newton step to s = |ū|: y, |y| and the next s."""
-    R = Symmetric([a * slide + (s if i < 3 else 0.0) for i, a in enumerate(M.e)]).inverse()
-    y = R @ v
+def slip_speed(s: Any, half: Vector, K: Symmetric, slide: Any) -> tuple[Vector, Any, Any]:
+    """One Newton step to s = |ū|, with `half` = K v̄: y, |y| and the next s."""
+    R = Symmetric([a * s + (slide if i < 3 else 0.0) for i, a in enumerate(K.e)]).inverse()
+    y = R @ half
     size = length(y)
-    return y, size, maximum(least, s + size * size / dot(y, R @ y) * (size - 1.0))
+    return y, size, maximum(0.0, s + size * size / dot(y, R @ (K @ y)) * (size - 1.0))
 
 
-def least_slip(v: Vector, M: Symmetric, slide: Any) -> Any:
-    """A speed below which the slip is not."""
-    return maximum(0.0, length(v) - slide * (M[0, 0] + M[1, 1] + M[2, 2]))
+def is_same_slip(u: Vector, other: Vector) -> Any:
+    """Whether two slip speeds have about the same direction and size."""
+    size, about = length(u), length(other)
+    return (dot(u, other) >= 0.9 * size * about) & (size <= 2.0 * about) & (about <= 2.0 * size)
 
 
-def slip_slope(mean: Vector, slide: Any, slowest: Any) -> Symmetric:
-    """½ slide/|ū| (E − n nᵀ): minus the slope of sliding friction by the speed at the end of the step."""
-    size = maximum(length(mean), slowest)
-    n = mean * (1.0 / size)
-    k = 0.5 * slide / size
-    return Symmetric([(k if i == j else 0.0) - k * n[i] * n[j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))])
+def slip_slope(other: Vector, mean: Vector, size: Any, slide: Any, slowest: Any) -> Symmetric:
+    """½ slide/|ū| (E − n nᵀ): minus the slope of sliding friction by the speed at the end of the step; `size` is |ū|.
+
+    `other` is ū, too, or, of smoothed friction, another vector in the direction of friction; the product is made symmetric.
+    """
+    per = 1.0 / maximum(size, slowest)
+    a, b = other * per, mean * per
+    k = 0.5 * slide * per
+    pairs = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+    return Symmetric([(k if i == j else 0.0) - (0.5 * k) * (a[i] * b[j] + a[j] * b[i]) for i, j in pairs])
 
 
 # ---- rotations ---------------------------------------------------------------------------------------------------------------

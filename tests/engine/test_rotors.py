@@ -30,7 +30,7 @@ def set_twists(tree, spins):
 def set_speeds(tree, speeds):
     """The guess of joint speeds."""
     for i, s in speeds.items():
-        for name in ("z", "z1", "z2", "z3"):
+        for name in ("z", "z1"):
             tree.fields[i][name] = [0.5 * tree.h * s]
 
 

@@ -75,17 +75,29 @@ def pose(sim):
     return np.array(out)
 
 
+def velocities(sim):
+    return np.concatenate([sim.state.velocity.numpy().ravel(), sim.state.spin.numpy().ravel()])
+
+
+def within(what):
+    """m and rad: less where limits have tolerances, or friction follows reactions, which the two read differently."""
+    if "load" in what:
+        return 1e-6
+    return 2e-9 if any(word in what for word in ("limit", "cone", "Cardan", "bounce", "cylindrical")) else 1e-10
+
+
 @pytest.mark.parametrize("flip", [False, True])
 @pytest.mark.parametrize("what", [n if n in IN_EVERY_RUN else pytest.param(n, marks=pytest.mark.slow) for n in JOINTS])
 def test_joints_make_the_same_steps_in_both_coordinates(what, flip, monkeypatch):
-    monkeypatch.setattr(Trees, "settle", lambda self, control: True)  # also those that simulations leave to the old passes
     lean = machine(JOINTS[what](), flip)
     monkeypatch.setattr(Trees, "cover", staticmethod(lambda model: False))
     sim = machine(JOINTS[what](), flip)
     for _ in range(20):
         lean.step()
         sim.step()
-        np.testing.assert_allclose(pose(lean), pose(sim), atol=2e-9 if "limit" in what or what == "cylindrical" else 1e-10)
+        np.testing.assert_allclose(pose(lean), pose(sim), atol=within(what))
+        if within(what) == 1e-10:
+            np.testing.assert_allclose(velocities(lean), velocities(sim), atol=1e-9)
     assert lean.solver._lean
     assert not sim.solver._lean
     for name in ("drive_impulse", "current"):
@@ -93,7 +105,7 @@ def test_joints_make_the_same_steps_in_both_coordinates(what, flip, monkeypatch)
         np.testing.assert_allclose(a, b, atol=1e-6 * max(np.abs(b).max(), 1e-6), err_msg=name)
 
 
-def test_friction_that_is_given_to_a_ball_later_is_not_left_to_what_does_not_settle():
+def test_friction_that_is_given_to_a_ball_later_holds_it():
     scene = sh.Scene()
     scene.add_body("rod", sh.Box(0.3, 0.08, 0.08), mass=1.0, position=(0.15, 0, 0))
     scene.add_joint("ball", sh.Spherical(damping=0.1), scene.world, "rod", position=(0, 0, 0))
@@ -102,8 +114,8 @@ def test_friction_that_is_given_to_a_ball_later_is_not_left_to_what_does_not_set
     assert sim.solver._lean
     sim.joint("ball").friction = 5.0
     sim.step(200)
-    assert not sim.solver._lean
-    assert np.abs(sim.joint("ball").velocity).max() < 1e-9  # the friction holds more than the rod weighs
-    sim.joint("ball").friction = 0.0
-    sim.step()
     assert sim.solver._lean
+    assert np.abs(sim.joint("ball").velocity).max() == 0.0  # the friction holds more than the rod weighs
+    sim.joint("ball").friction = 0.0
+    sim.step(10)
+    assert np.abs(sim.joint("ball").velocity).max() > 0.1

@@ -13,7 +13,7 @@ from sharnir.engine.tree.row_storage import RowNumberTree
 from sharnir.engine.tree.step import close_pose, step
 from sharnir.spatial import matrix_to_quat, quat_exp, quat_to_matrix
 
-CARRIED = "joint_force joint_torque gear_impulse spring_impulse axis_impulse friction_impulse limit_impulse"
+CARRIED = "mid_force mid_torque gear_impulse spring_impulse axis_impulse friction_impulse limit_impulse"
 
 
 def body(scene, name, at):
@@ -49,8 +49,12 @@ def follow(lean, old, steps, pose=1e-10, carried=1e-7):
         assert abs(a - b) < 1e-9 * (1.0 + abs(b))
     np.testing.assert_allclose(lean.state.velocity.numpy(), old.state.velocity.numpy(), atol=1e-8)
     np.testing.assert_allclose(lean.q, old.q, atol=1e-9)
+    rods = np.array([bool(kind.mask) and not kind.v_size for kind in lean.model.joint_kinds])
+    np.testing.assert_allclose(lean.state.joint_force.numpy()[rods], old.state.joint_force.numpy()[rods], atol=1e-8)
     for name in CARRIED.split():
         a, b = (getattr(sim.state, name).numpy() for sim in (lean, old))
+        if name.startswith("mid"):  # means over the step, which only joints of the tree have
+            a, b = (np.delete(x, np.flatnonzero(rods), 0) for x in (a, b))
         np.testing.assert_allclose(a, b, atol=carried * max(1e-3, np.abs(b).max(initial=0)), err_msg=name)
 
 
@@ -371,7 +375,7 @@ def test_joints_of_a_loop_let_go_in_one_world_alone(monkeypatch):
         for _ in range(20):
             sim.step()
     np.testing.assert_allclose(lean.state.position.numpy(), old.state.position.numpy(), atol=1e-10)
-    np.testing.assert_allclose(lean.state.joint_force.numpy(), old.state.joint_force.numpy(), atol=1e-8)
+    np.testing.assert_allclose(lean.state.mid_force.numpy()[:6], old.state.mid_force.numpy()[:6], atol=1e-8)  # all but the rod
     alone = loop_of_five()
     alone.step(21)
     off = np.abs(lean.state.position.numpy()[:, 3] - alone.state.position.numpy()[:, 0]).max()

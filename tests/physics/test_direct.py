@@ -482,7 +482,7 @@ def test_a_budget_caps_the_passes():
     short._on_divergence = "ignore"  # what is made coarsely gains energy, which is reported
     short.solver.strict.fill_(0)
     for sim in (long, short):
-        sim.joint("j0").velocity = 5.0
+        sim.joint("j0").velocity = 20.0
         sim.step(budget=1.0)  # tells how long a pass takes
     most, capped = 0, 0
     for _ in range(300):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sharnir.emit.algebra import IDENTITY, NO_MATRIX, Matrix, Quaternion, Vector, dot
-from sharnir.emit.expressions import absolute, clamp, select
+from sharnir.emit.algebra import NO_MATRIX, Matrix, Quaternion, Vector, dot
+from sharnir.emit.expressions import Expression, absolute, clamp, select
+from sharnir.engine.tree.ball_friction import BallFriction
 from sharnir.engine.tree.joints import Ball, largest
 from sharnir.engine.tree.several_axes import (
     AXES,
@@ -51,19 +52,35 @@ def negative(m: Matrix) -> Matrix:
     return Matrix([[-x for x in row] for row in m.rows])
 
 
+FRICTION = BallFriction()
+
+
 class BallWithLaws(SeveralAxes, Ball):
     """A ball joint. Its laws are in the joint frame on the base, turned half way; friction alone in the base's own axes."""
 
     def begin(self, link: Any) -> None:
-        SeveralAxes.begin(self, link)
+        alone = self.friction_alone(link)
+        link.rubs_3 = select(alone, 1.0, 0.0)
+        for _ in link.when(alone):
+            FRICTION.begin(link, self.start_spin(link))
+        for _ in link.when(not_(alone)):
+            SeveralAxes.begin(self, link)
 
     def friction_alone(self, link: Any) -> Any:
-        """Whether nothing but the friction of the vector acts."""
+        """Whether no law but the friction of the vector acts."""
         total: Any = link.ball_limit + (1.0 - link.grouped)
         for k in AXES:
             x = AxisOf(link, k)
             total = total + x.stiffness + x.damping + x.friction_viscous + x.servo_kp + x.servo_kd + absolute(x.servo_torque)
         return total <= 0.0
+
+    def rubs(self, link: Any) -> Any:
+        """The same, as `begin` found it."""
+        if not isinstance(link.ball_limit, Expression):  # laws may be known
+            alone = self.friction_alone(link)
+            if not isinstance(alone, Expression):
+                return alone
+        return link.rubs_3 > 0.5
 
     def joint_frame(self, link: Any, own: Any = None, based: Any = None) -> Matrix:
         """The axes of the laws at the start of the step, in the base's: the joint frame on the base, or on the link, reversed.
@@ -75,22 +92,26 @@ class BallWithLaws(SeveralAxes, Ball):
         ahead = link.sense > 0.0
         return either(ahead, frame if based is None else based @ frame, negative(other if own is None else own @ other))
 
+    def mean_frame(self, link: Any) -> Matrix:
+        """The axes of the laws, turned half way."""
+        own, based = half_rotation(link.turn.outward(link.g)), half_rotation(link.base.g)
+        return self.joint_frame(link, own, based)
+
     def law_rotation(self, link: Any, q: Quaternion) -> Quaternion:
         """Coordinates that the laws see."""
         return Quaternion(q.v * link.sense, q.w)
 
+    def start_spin(self, link: Any) -> Vector:
+        """Relative spin at the start of the step, in the base's axes."""
+        spin: Vector = (link.turn.outward(link.W) - link.base.W) * link.per_half_step
+        return spin
+
     def start_speeds(self, link: Any) -> Vector:
-        spin = (link.turn.outward(link.W) - link.base.W) * link.per_half_step
-        return choose(self.friction_alone(link), spin, self.joint_frame(link).T @ spin)
+        speeds: Vector = self.joint_frame(link).T @ self.start_spin(link)
+        return speeds
 
     def law_axes(self, link: Any) -> tuple[Matrix, Matrix, Vector]:
-        return NO_MATRIX, link.F3, link.base.M @ link.local_anchor
-
-    def effort(self, link: Any) -> Vector:
-        p = link.effort_3
-        own, based = half_rotation(link.turn.outward(link.g)), half_rotation(link.base.g)
-        both: Vector = choose(self.friction_alone(link), self.joint_frame(link, own, based) @ p, p) * link.h
-        return both
+        return NO_MATRIX, link.F3, link.lever
 
     def axis_law(self, link: Any, k: int) -> Law:
         h, x = link.h, AxisOf(link, k, stiffness=0.0, rest=0.0, servo_position=0.0, resistance=0.0, **UNLIMITED, **NO_FRICTION)
@@ -107,9 +128,7 @@ class BallWithLaws(SeveralAxes, Ball):
         return not is_zero(link.ball_limit)
 
     def measure(self, link: Any, first: bool) -> None:
-        alone = self.friction_alone(link)
-        own, based = half_rotation(link.turn.outward(link.g)), half_rotation(link.base.g)
-        F = either(alone, IDENTITY, self.joint_frame(link, own, based))
+        F = self.mean_frame(link)
         link.F3 = F
         y = F.T @ link.zv
         link.y_3 = y
@@ -214,50 +233,101 @@ class BallWithLaws(SeveralAxes, Ball):
         speeds: Vector = rows @ link.u1_3
         return speeds
 
+    def limited(self, link: Any) -> tuple[Vector, Vector, Vector]:
+        values, _ = limit_coordinates(link.ball_limit, self.law_rotation(link, link.rotation), link.limit_upper_3)
+        low, high, cardan = link.limit_lower_3, link.limit_upper_3, link.ball_limit < 1.5
+        cone = select(high.x < INFINITE, 0.0, -INFINITE)  # the room left in a cone
+        lower = Vector(select(cardan, low.x, cone), select(cardan, low.y, -INFINITE), low.z)
+        return values, lower, Vector(select(cardan, high.x, INFINITE), select(cardan, high.y, INFINITE), high.z)
+
+    def displace(self, link: Any, by: Vector) -> None:
+        turn = self.law_rotation(link, link.rotation)
+        _, rows = limit_coordinates(link.ball_limit, turn, link.limit_upper_3)
+        sizes = [dot(rows.row(k), rows.row(k)) for k in AXES]
+        phi = Vector(0.0, 0.0, 0.0)
+        for k in AXES:
+            phi = phi + rows.row(k) * (by[k] / select(sizes[k] > 0.0, sizes[k], 1.0))
+        link.rotation = self.law_rotation(link, (rotation_of(phi) * turn).normalized())
+
     # ---- reports
 
     def report(self, link: Any, f: Vector, n: Vector) -> None:
         Ball.report(self, link, f, n)
         for _ in link.acting():
-            self.report_laws(link, link.F3.T @ link.turn.outward(n))
-            alone, frame = self.friction_alone(link), self.joint_frame(link)
-            link.p_axis_3 = choose(alone, frame.T @ link.p_axis_3, link.p_axis_3)
-            link.p_friction_3 = choose(alone, frame.T @ link.p_friction_3, link.p_friction_3)
+            rubs = self.rubs(link)
+            for _ in link.when(rubs):
+                FRICTION.report(link, link.turn.outward(n), self.joint_frame(link))
+            for _ in link.when(not_(rubs)):
+                self.report_laws(link, link.F3.T @ link.turn.outward(n))
 
-    # ---- the joint, with laws or without
+    # ---- the joint: without laws, with friction alone, or with any laws
 
     def update_ratio(self, link: Any) -> None:
-        self.measure(link, False)
+        rubs = self.rubs(link)
+        for _ in link.when(rubs):
+            effort = link.effort_3
+            for _ in link.when(largest(effort) > 0.0):
+                link.command_3 = self.mean_frame(link) @ (effort * link.h)
+        for _ in link.when(not_(rubs)):
+            self.measure(link, False)
 
     def put_speeds(self, link: Any, y: Vector) -> Any:
         link.zv = link.F3 @ y
         return largest(y - link.y_3)
 
     def correct(self, link: Any, u: Vector, g: Vector) -> Any:
-        link.dz = Ball.correct(self, link, u, g)  # as if nothing acted
+        for _ in link.idle():
+            link.dz = Ball.correct(self, link, u, g)
         for _ in link.acting():
-            link.dz = self.correct_laws(link, u, g)
+            rubs = self.rubs(link)
+            for _ in link.when(rubs):
+                link.dz = FRICTION.correct(link, u, g)
+            for _ in link.when(not_(rubs)):
+                link.dz = self.correct_laws(link, u, g)
         return link.dz
+
+    def judge(self, link: Any) -> None:
+        rubs = self.rubs(link)
+        for _ in link.when(rubs):
+            FRICTION.judge(link)
+        for _ in link.when(not_(rubs)):
+            SeveralAxes.judge(self, link)
 
     def eliminate(self, link: Any, f: Vector, n: Vector, inertia: Any) -> None:
         for _ in link.idle():
             Ball.eliminate(self, link, f, n, inertia)
         for _ in link.acting():
-            self.eliminate_laws(link, f, n, inertia)
+            rubs = self.rubs(link)
+            for _ in link.when(rubs):
+                FRICTION.eliminate(link, f, n, inertia)
+            for _ in link.when(not_(rubs)):
+                self.eliminate_laws(link, f, n, inertia)
 
     def predict(self, link: Any) -> None:
         Ball.predict(self, link)
         for _ in link.acting():
-            self.keep_laws(link)
+            rubs = self.rubs(link)
+            for _ in link.when(rubs):
+                FRICTION.keep(link)
+            for _ in link.when(not_(rubs)):
+                self.keep_laws(link)
 
     def hold(self, link: Any) -> None:
         Ball.hold(self, link)
         for _ in link.acting():
-            link.F3 = self.joint_frame(link)
-            self.hold_laws(link)
+            rubs = self.rubs(link)
+            for _ in link.when(rubs):
+                FRICTION.hold(link)
+            for _ in link.when(not_(rubs)):
+                link.F3 = self.joint_frame(link)
+                self.hold_laws(link)
 
     def follow(self, link: Any, u: Vector, g: Vector) -> None:
         for _ in link.idle():
             Ball.follow(self, link, u, g)
         for _ in link.acting():
-            self.follow_laws(link, u, g)
+            rubs = self.rubs(link)
+            for _ in link.when(rubs):
+                FRICTION.follow(link, u, g)
+            for _ in link.when(not_(rubs)):
+                self.follow_laws(link, u, g)

@@ -10,12 +10,26 @@ forest weld the parts together (`closures`). So laws, coordinates and reactions 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from sharnir.engine.tree.forest import BALL, FREE, GROUND, HINGE, PRESCRIBED, SLIDER, SLIDES, TURNS, WELD, Forest, Link
+from sharnir.engine.tree.forest import (
+    BALL,
+    FREE,
+    GROUND,
+    HINGE,
+    PRESCRIBED,
+    ROTOR,
+    SLIDER,
+    SLIDES,
+    TURNS,
+    WELD,
+    Forest,
+    Link,
+    is_symmetric,
+)
 from sharnir.model import DYNAMIC, KINEMATIC, Model
 from sharnir.spatial import quat_to_matrix
 from sharnir.tables import columns
@@ -69,6 +83,7 @@ class Plan:
         self.parts = np.ones(len(model.com), int)  # links that have a part of each body
         self._hang()
         self.numbers = self._numbers()
+        self._find_rotors()
 
     @property
     def beside(self) -> bool:
@@ -175,6 +190,17 @@ class Plan:
         some = self.model.joint_axes[k][axes]
         rough = any(a.friction.static or a.friction.load or a.friction.dynamic for a in some)
         return rough and len({a.group for a in some}) < len(some)
+
+    def _find_rotors(self) -> None:
+        """Links on a hinge that carry nothing and are symmetric about it in all worlds are rotors; not beside rows, which take
+        hinges as they are.
+        """
+        if self.beside:
+            return
+        bases, x = {p.base for p in self.places}, self.numbers
+        for i, p in enumerate(self.places):
+            if p.kind == HINGE and p.body >= 0 and i not in bases and is_symmetric(x["inertia"][i], x["com"][i], x["mass"][i]):
+                self.places[i] = replace(p, kind=ROTOR)
 
     # ---- numbers -------------------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from sharnir.emit.program import QUOTIENTS, UNDEFINED, Program
 from sharnir.engine.tree.forest import FREE, INERTIAL, JOINT_LAWS, LAWS, PRESCRIBED, SEVERAL, TURNING, Forest
+from sharnir.engine.tree.history import FIRST, KEPT
 from sharnir.engine.tree.row_storage import RowLoopTree
 from sharnir.engine.tree.step import close_pose, finish, guess, project, report, solve, step
 from sharnir.engine.tree.storage import (
@@ -30,12 +31,17 @@ from sharnir.engine.tree.storage import (
 from sharnir.engine.tree.unrolled import UnrolledTree
 
 PER_LINK = sum(INERTIAL.values())
+PREPARED = START["opens"]  # of the ground, which hands nothing on: 1 where the working memory is prepared
+CHOICES = 32  # by which the number of a guess is multiplied, to be stored with the gear, which is less
 FINEST = 256  # parts into which a step may be divided
 LOOSE = 10  # times what changes by rounding: what iterations that come no nearer may miss
-VARIABLES = """int count = 0, failed = 0; real change = real(0.0), before = real(0.0), lost = real(0.0);
+VARIABLES = """int count = 0, failed = 0; real change = real(0.0), before = real(0.0), lost = real(0.0), work = real(0.0);
 int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0;
+const real tiny = real(sizeof(real) == 4 ? 1e-6 : 1e-14), root_epsilon = real(sizeof(real) == 4 ? 3.5e-4 : 1.5e-8);
 bool one = false, unknown = false, learned = false, suspect = false;
-int gear = 0; bool restarted = false; real onward = real(1.0);"""
+int gear = 0; bool restarted = false, guesses = true; real onward = real(1.0), smooth = real(0.0), sharper = real(0.0);
+int tries = 0, stalls = 0, choice = FIRST;
+real missed0, missed1, missed2, missed3, missed4, missed5;""".replace("FIRST", str(FIRST))
 SCALED = ("V", "W", *HISTORY)  # fields that are proportional to the step
 
 
@@ -89,6 +95,7 @@ SIMULATION = Source(
 const int worlds = x.worlds, links = x.links;
 const real dt = x.settings.dt.data[0], tolerance = x.tolerance, law_tolerance = x.law_tolerance;
 const real per_metre = x.settings.per_metre.data[0], rounding = x.rounding, closed_gap = x.closed;
+const bool pushing = x.pushed.data[w] == 1;
 const int limit = x.settings.iterations.data[1], most = x.settings.iterations.data[2];
 const bool coarse = x.settings.iterations.data[3] == 1, watching = x.settings.sleep.data[0] < real(1.0e30);
 const real gx = x.settings.gravity.data[w][0], gy = x.settings.gravity.data[w][1], gz = x.settings.gravity.data[w][2];
@@ -115,21 +122,24 @@ real* const numbers = x.memory.data; const int memory_size = {ROW + ROW_APART}*(
 )
 
 
-def stored_fields(kind: int, turns: bool = False) -> Iterator[tuple[str, int]]:
-    """Names and sizes of the state of a link, in the order in which it is stored; `turns`: with cosines and sines of angles."""
+def stored_fields(kind: int, turns: bool = False, real: str = "double") -> Iterator[tuple[str, int]]:
+    """Names and sizes of the state of a link, in the order in which it is stored; `turns`: with cosines and sines of angles.
+
+    `real` is the type of its numbers in C++.
+    """
     for name in FIELDS_OF[kind]:
         if name in ("c", "s") and not turns:
             continue
-        history = [name + n for n in ("", "1", "2", "3")] if name in HISTORY else [name]
+        history = [f"{name}{n}" for n in ("", *range(1, KEPT[real] + 1))] if name in HISTORY else [name]
         for field in history:
             yield field, SIZES[field]
     yield "V", 3
     yield "W", 3
 
 
-def state_size(forest: Forest) -> int:
+def state_size(forest: Forest, real: str = "double") -> int:
     """Numbers of state of a world."""
-    return sum(size for link in forest.links for _, size in stored_fields(link.kind))
+    return sum(size for link in forest.links for _, size in stored_fields(link.kind, real=real))
 
 
 class Form:
@@ -165,7 +175,7 @@ class Form:
 
     def has(self, name: str, kind: int | None) -> bool:
         """Whether links of a kind have a field."""
-        return kind is None or name in dict(stored_fields(kind))
+        return kind is None or name in dict(stored_fields(kind, real=self.real))
 
     def is_slow(self) -> str:
         """Whether a body is slower than what stands still: then it is looked at whether it falls asleep."""
@@ -177,6 +187,10 @@ class Form:
                 ),
             ]
         )
+
+    def prepare(self) -> str:
+        """What stays the same from call to call."""
+        return ""
 
     def ground(self) -> str:
         """What the ground has of the step."""
@@ -233,15 +247,14 @@ class Form:
             p.say("left -= size; ++parts;")
         before = f"""int made = 0, left = {FINEST}, size = {FINEST}, parts = 0, hit = 0; real taken = real(0.0);
 bool renew = fresh > 0, broken = false;
-h = dt; stopped = fresh; gear = fresh ? 0 : (int)stored(1);
-restarted = !fresh && stored(1) - real(gear) > real(0.25); {SET_STEP}"""
+h = dt; stopped = fresh; if (!fresh) {{ const int kept = (int)stored(1);
+gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(kept) > real(0.25); }} {SET_STEP}"""
         if tree.rows:
             before += tree.rows.clear_responses("fresh")
         after = "x.passes.data[w] = count; x.parts.data[w] = parts; x.change.data[w] = change; x.taken.data[w] = taken;"
-        after += " x.hit.data[w] = hit; return broken ? -1 - made : made;"
-        return self.whole(
-            before, after, "if (!broken) { stored(1) = real(gear) + (restarted ? real(0.5) : real(0.0));" + self.store() + "}"
-        )
+        after += " x.hit.data[w] = hit; x.work.data[w] += work; return broken ? -1 - made : made;"
+        kept = f"stored(1) = real(gear + {CHOICES}*choice) + (restarted ? real(0.5) : real(0.0));"
+        return self.whole(before, after, f"if (!broken) {{ {kept} {self.store()} }}")
 
     def whole(self, before: str, after: str, store: str | None = None) -> str:
         """The body, with the program that was recorded."""
@@ -264,6 +277,7 @@ restarted = !fresh && stored(1) - real(gear) > real(0.25); {SET_STEP}"""
             *self.declare(body),
             *(self.tree.rows.functions.values() if self.tree.rows else ()),
             before,
+            self.prepare(),
             self.ground(),
             self.load(),
             body,
@@ -296,6 +310,7 @@ class Unrolled(Form):
     ) -> None:
         self.program, self.source, self.real, self.forest = Program(), source, real, forest
         self.tree = UnrolledTree(forest, self.program, own_axes, factor_always, axes)
+        self.tree.kept = KEPT[real]
 
     def each(self, statement: Callable[[Callable[[str, int], str], int | None], list[str]]) -> str:
         out = []
@@ -310,7 +325,7 @@ class Unrolled(Form):
     def _copies(self) -> Iterator[tuple[str, str]]:
         at = self.source.first
         for i, link in enumerate(self.forest.links):
-            for name, size in stored_fields(link.kind, self.source.turns):
+            for name, size in stored_fields(link.kind, self.source.turns, self.real):
                 for k in range(size):
                     yield f"{name}_{i}_{k}", f"stored({at})"
                     at += 1
@@ -345,6 +360,7 @@ class Loop(Form):
         self.program, self.source, self.real = Program(remembers=not rows), source, real
         form = RowLoopTree if rows else LoopTree
         self.tree: LoopTree = form(self.program, own_axes, factor_always, kinds, pushed, second_gear)
+        self.tree.kept = KEPT[real]
 
     def each(self, statement: Callable[[Callable[[str, int], str], int | None], list[str]]) -> str:
         lines = statement(lambda name, k: f"number(own + {START[name] + k})", None)
@@ -352,14 +368,32 @@ class Loop(Form):
         return "\n".join([head, *lines, "}"])
 
     def ground(self) -> str:
-        lines = [f"for (int k = 0; k < {ROW}; ++k) number(k) = real(0.0);"]
-        for name in ("M", "R"):
-            lines += [f"number({START[name] + k}) = real(1.0);" for k in (0, 4, 8)]
+        lines = []
         if self.tree.rows:
             lines.append(self.tree.rows.clear("-1"))
         for k in range(3):
             lines += [f"number({START['u'] + k}) = -gravity{k};", f"number({START['gravity'] + k}) = gravity{k};"]
         return "\n".join(lines)
+
+    def prepare(self) -> str:
+        """What is the same in all calls, until links hang otherwise: the ground, sums of leaves, parameters.
+
+        Working memory keeps it; the ground's `PREPARED` tells whether it does.
+        """
+        known = f"!fresh && number({PREPARED}) > real(0.5)" if self.source.first else "false"  # of a runner parameters may change
+        lines = [f"if (!({known})) {{"]
+        lines.append(f"for (int k = 0; k < {ROW}; ++k) number(k) = real(0.0);")
+        for name in ("M", "R"):
+            lines += [f"number({START[name] + k}) = real(1.0);" for k in (0, 4, 8)]
+        lines.append(f"for (int i = 0; i < links; ++i) {{ const int own = {ROW}*(i + 1);")
+        lines += [f"number(own + {START[n] + k}) = real(0.0);" for n in (*GATHERED, "taken") for k in range(SIZES[n])]
+        lines += [f"number(own + {START['frame'] + k}) = parameter({PER_LINK}*i + {k});" for k in range(PER_LINK)]
+        lines.append(f"if (kinds[i] == {FREE} || kinds[i] == {PRESCRIBED}) {{")  # on the ground, whatever they hung on
+        lines += [f"number(own + {START['frame'] + k}) = real({int(k % 4 == 0)});" for k in range(9)]
+        opens, taken = f"number({ROW}*(i + 1) + {START['opens']})", f"number({ROW}*(bases[i] + 1) + {START['taken']})"
+        first = f"{opens} = {taken} > real(0.5) ? real(0.0) : real(1.0); {taken} = real(1.0);"
+        lines.append(f"}} }}\nfor (int i = links - 1; i >= 0; --i) if (kinds[i] >= 0) {{ {first} }}")
+        return "\n".join([*lines, f"number({PREPARED}) = real(1.0); }}"])
 
     def _copy(self, load: bool) -> str:
         first = "x.first.data[i]" if self.source.first else "at"
@@ -367,7 +401,7 @@ class Loop(Form):
         out.append(f"const int apart = {ROW}*(links + 1) + {ROW_APART}*i; (void)apart;")
         for kind in self.tree.kinds:
             out.append(f"if (kinds[i] == {kind}) {{")
-            for name, size in stored_fields(kind, self.source.turns):
+            for name, size in stored_fields(kind, self.source.turns, self.real):
                 for k in range(size):
                     place = self.tree.place("own", name, k)
                     out.append(f"{place} = stored(at);" if load else f"stored(at) = {place};")
@@ -379,23 +413,13 @@ class Loop(Form):
                 out.append(f"{c} = wp::cos({q}); {s} = wp::sin({q});")
             out.append("}")
         if load:
-            sums = (*GATHERED, "given", "slope", "lock", "jump", "mode", "goal", "taken")
-            out += [f"number(own + {START[n] + k}) = real(0.0);" for n in sums for k in range(SIZES[n])]
-            out += [f"number(own + {START['frame'] + k}) = parameter({PER_LINK}*i + {k});" for k in range(PER_LINK)]
-            out.append(
-                f"if (kinds[i] == {FREE} || kinds[i] == {PRESCRIBED}) {{"
-            )  # they hang on the ground, whatever they hung on
-            out += [f"number(own + {START['frame'] + k}) = real({int(k % 4 == 0)});" for k in range(9)]
-            out.append("}")
+            out += [f"number(own + {START[n]}) = real(0.0);" for n in ("given", "slope", "lock", "jump", "mode", "goal")]
             if self.tree.rows:
                 out.append(self.tree.rows.clear("i"))
         return "\n".join([*out, "}}"])
 
     def load(self) -> str:
-        opens, taken = f"number({ROW}*(i + 1) + {START['opens']})", f"number({ROW}*(bases[i] + 1) + {START['taken']})"
-        first = f"{opens} = {taken} > real(0.5) ? real(0.0) : real(1.0); {taken} = real(1.0);"
-        rows = self.tree.rows.load() if self.tree.rows and self.source.first else ""
-        return self._copy(True) + f"\nfor (int i = links - 1; i >= 0; --i) if (kinds[i] >= 0) {{ {first} }}\n{rows}"
+        return self._copy(True) + (self.tree.rows.load() if self.tree.rows and self.source.first else "")
 
     def store(self) -> str:
         return self._copy(False) + (self.tree.rows.store() if self.tree.rows and self.source.first else "")

@@ -55,7 +55,7 @@ def times(m: Matrix, s: Any) -> Matrix:
 def linearize(tree: Any) -> None:
     """What every joint lacks, and the derivative of that, from the leaves inwards."""
     for link in tree.links(inward=True):
-        com = link.M @ link.local_com
+        com = link.com_mean
         f, n = missing_momentum(link, com)
         K = own_derivative(link, com, f)
         handed_f, handed_n = link.gathered("f", "n")
@@ -164,7 +164,7 @@ class ExactBall:
 
     @staticmethod
     def eliminate(joint: Any, link: Any, f: Vector, n: Vector, K: Derivative) -> None:
-        lever = link.base.M @ link.local_anchor
+        lever = link.lever
         inverse = K.D.inverse()
         link.Kinv, link.B = inverse, K.C
         e = -n
@@ -205,7 +205,7 @@ class ExactWeld:
 
     @staticmethod
     def eliminate(joint: Any, link: Any, f: Vector, n: Vector, K: Derivative) -> None:
-        lever = link.base.M @ link.local_anchor
+        lever = link.lever
         hand_on(link, lever, lever * 2.0 - link.local_anchor, f, n, shifted(lever, K))
 
     @staticmethod

@@ -67,11 +67,13 @@ the axes of the link, not of its base, and coordinates are those of the base see
 PARAMETERS = INERTIAL | dict.fromkeys(LAWS, 1) | dict.fromkeys(LAWS_3, 3) | dict.fromkeys(JOINT_LAWS, 1)
 
 
-def is_symmetric(link: Link) -> bool:
-    """Whether a link is symmetric about z of its joint frame, to rounding."""
-    I, com = np.asarray(link.inertia, float), np.asarray(link.com, float)
-    off = max(abs(I[0, 0] - I[1, 1]), *(abs(I[r, c]) for r, c in ((0, 1), (0, 2), (1, 2))))
-    return bool(off <= 1e-12 * I.max() and link.mass * float(com[:2] @ com[:2]) <= 1e-12 * I[2, 2] and I[2, 2] > 0)
+def is_symmetric(inertia: Any, com: Any, mass: Any) -> bool:
+    """Whether links, (…, 3, 3), (…, 3), (…), are all symmetric about z of their joint frame, to rounding."""
+    I, com = np.asarray(inertia, float), np.asarray(com, float)
+    off = np.max([abs(I[..., 0, 0] - I[..., 1, 1]), *(abs(I[..., r, c]) for r, c in ((0, 1), (0, 2), (1, 2)))], axis=0)
+    beside = np.asarray(mass) * (com[..., 0] ** 2 + com[..., 1] ** 2)
+    about = I[..., 2, 2]
+    return bool(np.all((off <= 1e-12 * I.max((-2, -1))) & (beside <= 1e-20 * about) & (about > 0)))
 
 
 def with_rotors(links: Sequence[Link]) -> list[Link]:
@@ -79,7 +81,7 @@ def with_rotors(links: Sequence[Link]) -> list[Link]:
     bases = {link.base for link in links}
     out = []
     for i, link in enumerate(links):
-        rotor = link.kind == HINGE and i not in bases and is_symmetric(link)
+        rotor = link.kind == HINGE and i not in bases and is_symmetric(link.inertia, link.com, link.mass)
         out.append(replace(link, kind=ROTOR) if rotor else link)
     return out
 
@@ -97,7 +99,7 @@ class Forest:
                 raise ValueError(f"link {i}: a {KINDS[link.kind]} joint hangs on the ground, not on link {link.base}")
             if link.base >= 0 and self.links[link.base].kind == ROTOR:
                 raise ValueError(f"link {i}: it hangs on link {link.base}, a rotor, which carries nothing")
-            if link.kind == ROTOR and not is_symmetric(link):
+            if link.kind == ROTOR and not is_symmetric(link.inertia, link.com, link.mass):
                 raise ValueError(f"link {i}: a rotor is symmetric about its axis, got inertia {link.inertia}, centre {link.com}")
             if link.base >= 0:
                 self.children[link.base].append(i)

@@ -24,6 +24,7 @@ from sharnir.emit.algebra import (
     square,
 )
 from sharnir.emit.expressions import Expression, absolute, atan, clamp, maximum, minimum, select, sign, sqrt
+from sharnir.engine.tree import history
 from sharnir.laws.axis import (
     AT_LIMIT,
     HELD,
@@ -103,11 +104,11 @@ class OneAxis:
     def guess(self, link: Any) -> None:
         """The mean speed of the next step, where nothing is known of the last ones: the present speed."""
         z = self.speed(link) / link.per_half_step
-        link.z = link.z1 = link.z2 = link.z3 = z
+        history.begin(link, "z", z)
 
     def restart(self, link: Any) -> None:
         """A guess from the last two steps."""
-        link.z = link.z1 + (link.z1 - link.z2) * link.tree.onward
+        history.restart(link, "z")
 
     def report(self, link: Any, f: Vector, n: Vector) -> None:
         """What the joint carries, and the impulses along its axis: all but a commanded effort, and those of the laws."""
@@ -172,7 +173,11 @@ class OneAxis:
             link.limit = select(stays, limit, 0.0)
 
     def prepare_law(self, link: Any) -> Law:
-        """All laws of the step. The response of the last step says how much of drives and dampers is taken at the mean speed."""
+        """All laws of the step.
+
+        The response of the last step says how much of drives and dampers is taken at the mean speed. Any share is a consistent
+        law, and responses differ by O(h) from one step to the next: that of this step would take one more factorisation.
+        """
         return prepare(link, link.h, link.q, link.u0, link.stuck, self.share(link))
 
     def damping(self, link: Any) -> Any:
@@ -354,13 +359,15 @@ class OneAxis:
         hand_on(link, lever, f + U_l * dz, n + U_a * dz, inertia)
 
     def predict(self, link: Any) -> None:
-        """Extrapolate the mean speeds of the last four steps."""
+        """Keep what the next step needs of this one."""
         for _ in link.acting():
             self.keep_law(link)
             self.return_to_limit(link)
-        z, z1, z2, z3 = link.z, link.z1, link.z2, link.z3
-        link.z = (z + z2) * 4.0 - z1 * 6.0 - z3
-        link.z3, link.z2, link.z1 = z2, z1, z
+        history.keep(link, "z", link.unit)
+
+    def extrapolate(self, link: Any) -> None:
+        """The guess of the step that begins."""
+        history.guess(link, "z")
 
     def return_to_limit(self, link: Any) -> None:
         """A limit that was passed by more than speeds return to is returned to by displacements, a little in each step."""
@@ -377,13 +384,29 @@ class OneAxis:
             by = minimum(passed, MOST_REPAIR / link.unit)
             self.displace(link, select(low > high, by, -by))
 
+    def note_work(self, link: Any) -> None:
+        """Work of commands and drives in the step.
+
+        A damper that the step does not resolve acts against the speed of its end, and gives energy where that is opposite to the
+        mean.
+        """
+        u0, u1, h = link.u0, self.end_speed(link), link.h
+        back, _, push = motor_terms(link)
+        mean, seen = 0.5 * (u0 + u1), u1 + (u0 - u1) * (0.5 * self.share(link))
+        p = link.effort * h - link.servo_a * u1 - link.servo_b - back * seen - push
+        damper = maximum(0.0, -(h * (link.damping + link.friction_viscous) * seen * mean))
+        link.tree.note_work(p * mean + damper)
+
     def keep_law(self, link: Any) -> None:
         """What friction and limit did in the step; whether something stopped."""
         mode, limit, u0 = link.mode, link.limit, link.u0
+        self.note_work(link)
         self.learn_response(link)
         holds = ((mode > HELD - 0.5) & (mode < HELD + 0.5)) | ((mode > HOLDING - 0.5) & (mode < HOLDING + 0.5))
-        rests = (mode > STAYING - 0.5) & (mode < STAYING + 0.5) & (absolute(u0) <= 0.0) & (link.hold > 0.0)
-        stuck = select(holds | rests, 1.0, 0.0)
+        stays = (mode > STAYING - 0.5) & (mode < STAYING + 0.5) & (link.hold > 0.0)
+        free = 4.0 / link.h * link.ratio * link.z_free - u0  # u₁ without friction
+        can_hold = absolute(free) <= link.hold * (link.ratio * link.ratio * link.D)
+        stuck = select(holds | (stays & ((absolute(u0) <= 0.0) | can_hold)), 1.0, 0.0)
         leaves = leaving_speed(limit, u0, link.restitution)
         more = self.end_speed(link) - leaves
         thrown = more * limit > 0.0
@@ -414,6 +437,10 @@ class OneAxis:
         """After velocities were projected: the guess of the next mean speed."""
         link.z = link.z_new
 
+    def spin(self, link: Any, g: Vector) -> Vector:
+        """Spin of the link where its joint frame has the spin g."""
+        return g
+
 
 def is_locked(mode: Any) -> Any:
     """Whether an axis is locked."""
@@ -437,16 +464,20 @@ class Hinge(OneAxis):
         """The joint frame's origin in the base's frame."""
         return link.anchor
 
+    def arms(self, link: Any) -> None:
+        """Keep the mean axis, and the mean arm of the joint frame's origin."""
+        M = link.base.M
+        link.lever, link.axis_mean = M @ link.local_anchor, M @ link.local_axis
+
     def carried(self, link: Any) -> tuple[Vector, Vector]:
         base = link.base
-        return base.u + cross(base.g, base.M @ link.local_anchor), base.g
+        return base.u + cross(base.g, link.lever), base.g
 
     def moved(self, link: Any, u: Vector, g: Vector) -> tuple[Vector, Vector]:
-        return u, g + (link.base.M @ link.local_axis) * link.z
+        return u, g + link.axis_mean * link.z
 
     def motion(self, link: Any) -> tuple[Vector, Vector, Vector]:
-        M = link.base.M
-        return ZERO, M @ link.local_axis, M @ link.local_anchor
+        return ZERO, link.axis_mean, link.lever
 
     def speed(self, link: Any) -> Any:
         """Joint speed at the start of the step, from the stored twists."""
@@ -504,9 +535,15 @@ class Slider(OneAxis):
     def anchor(self, link: Any) -> Any:
         return link.anchor + link.frame.column(2) * link.q
 
+    arms = Hinge.arms
+
     def carried(self, link: Any) -> tuple[Vector, Vector]:
         base = link.base
-        return base.u + cross(base.g, base.M @ self.start(link)), base.g
+        return base.u + cross(base.g, self.mean_start(link)), base.g
+
+    def mean_start(self, link: Any) -> Any:
+        """The mean of `start`."""
+        return link.lever + link.axis_mean * link.q if link.own_axes else link.lever
 
     def start(self, link: Any) -> Any:
         """Arm of the link's origin at the start of the step."""
@@ -514,14 +551,14 @@ class Slider(OneAxis):
 
     def end_axis(self, link: Any) -> Any:
         """The axis at the end of the step."""
-        return (link.base.M @ link.local_axis) * 2.0 - link.local_axis
+        return link.axis_mean * 2.0 - link.local_axis
 
     def moved(self, link: Any, u: Vector, g: Vector) -> tuple[Vector, Vector]:
         return u + self.end_axis(link) * link.z, g
 
     def motion(self, link: Any) -> tuple[Vector, Vector, Vector]:
         axis = self.end_axis(link)
-        return axis - cross(link.base.g, axis), ZERO, link.base.M @ self.start(link) + axis * link.z
+        return axis - cross(link.base.g, axis), ZERO, self.mean_start(link) + axis * link.z
 
     def speed(self, link: Any) -> Any:
         base, turn = link.base, link.turn
@@ -542,6 +579,10 @@ class Slider(OneAxis):
 class NoLaws:
     """A joint without laws on its axes."""
 
+    def arms(self, link: Any) -> None: ...
+
+    def extrapolate(self, link: Any) -> None: ...
+
     def begin(self, link: Any) -> None: ...
 
     def guess(self, link: Any) -> None: ...
@@ -556,6 +597,9 @@ class NoLaws:
 
     def judge(self, link: Any) -> None: ...
 
+    def spin(self, link: Any, g: Vector) -> Vector:
+        return g
+
     def hold(self, link: Any) -> None: ...
 
     def release(self, link: Any) -> None: ...
@@ -569,16 +613,19 @@ class Ball(NoLaws):
 
     anchor, carried = Hinge.anchor, Hinge.carried
 
+    def arms(self, link: Any) -> None:
+        link.lever = link.base.M @ link.local_anchor
+
     def guess(self, link: Any) -> None:
         z = link.turn.outward(link.W) - link.base.W
-        link.zv = link.zv1 = link.zv2 = link.zv3 = z
+        history.begin(link, "zv", z)
 
     def restart(self, link: Any) -> None:
-        link.zv = link.zv1 + (link.zv1 - link.zv2) * link.tree.onward
+        history.restart(link, "zv")
 
     def report(self, link: Any, f: Vector, n: Vector) -> None:
         turn = link.turn
-        carry(link, link.base.M @ link.local_anchor, turn.outward(f), turn.outward(n))
+        carry(link, link.lever, turn.outward(f), turn.outward(n))
 
     def correct(self, link: Any, u: Vector, g: Vector) -> Any:
         du, dg = u - link.u_before, g - link.g_before
@@ -600,7 +647,7 @@ class Ball(NoLaws):
         return u, g + link.zv
 
     def eliminate(self, link: Any, f: Vector, n: Vector, inertia: Any) -> None:
-        turn, lever = link.turn, link.base.M @ link.local_anchor
+        turn, lever = link.turn, link.lever
         f, n = turn.outward(f), turn.outward(n)
         if inertia is not None:
             inertia = eliminate_rotations(link, inertia), NO_MATRIX, NO_SYMMETRIC
@@ -619,9 +666,10 @@ class Ball(NoLaws):
         link.rotation = new.normalized()
 
     def predict(self, link: Any) -> None:
-        z, z1, z2, z3 = link.zv, link.zv1, link.zv2, link.zv3
-        link.zv = (z + z2) * 4.0 - z1 * 6.0 - z3
-        link.zv3, link.zv2, link.zv1 = z2, z1, z
+        history.keep(link, "zv")
+
+    def extrapolate(self, link: Any) -> None:
+        history.guess(link, "zv")
 
 
 class Free(NoLaws):
@@ -638,12 +686,12 @@ class Free(NoLaws):
 
     def guess(self, link: Any) -> None:
         turn = link.turn
-        link.zv = link.zv1 = link.zv2 = link.zv3 = turn.outward(link.W)
-        link.zl = link.zl1 = link.zl2 = link.zl3 = turn.outward(link.V - cross(link.W, link.local_com))
+        history.begin(link, "zv", turn.outward(link.W))
+        history.begin(link, "zl", turn.outward(link.V - cross(link.W, link.local_com)))
 
     def restart(self, link: Any) -> None:
-        onward = link.tree.onward
-        link.zv, link.zl = link.zv1 + (link.zv1 - link.zv2) * onward, link.zl1 + (link.zl1 - link.zl2) * onward
+        history.restart(link, "zv")
+        history.restart(link, "zl")
 
     def correct(self, link: Any, u: Vector, g: Vector) -> Any:
         link.zl, link.zv = link.zl + link.dl, link.zv + link.e3
@@ -679,17 +727,19 @@ class Free(NoLaws):
         link.rotation = new.normalized()
 
     def predict(self, link: Any) -> None:
-        Ball.predict(self, link)  # type: ignore[arg-type]
-        z, z1, z2, z3 = link.zl, link.zl1, link.zl2, link.zl3
-        link.zl = (z + z2) * 4.0 - z1 * 6.0 - z3
-        link.zl3, link.zl2, link.zl1 = z2, z1, z
+        history.keep(link, "zv")
+        history.keep(link, "zl", link.tree.per_metre)
+
+    def extrapolate(self, link: Any) -> None:
+        history.guess(link, "zv")
+        history.guess(link, "zl")
 
 
 class Weld(NoLaws):
     """No axis: the link moves with its base."""
 
     turned = Slider.turned
-    anchor, carried = Hinge.anchor, Hinge.carried
+    anchor, arms, carried = Hinge.anchor, Ball.arms, Hinge.carried
 
     def report(self, link: Any, f: Vector, n: Vector) -> None:
         Ball.report(self, link, f, n)  # type: ignore[arg-type]
@@ -705,7 +755,7 @@ class Weld(NoLaws):
     def eliminate(self, link: Any, f: Vector, n: Vector, inertia: Any) -> None:
         turn = link.turn
         inertia = None if inertia is None else turned(turn, inertia)
-        hand_on(link, link.base.M @ link.local_anchor, turn.outward(f), turn.outward(n), inertia)
+        hand_on(link, link.lever, turn.outward(f), turn.outward(n), inertia)
 
     def advance(self, link: Any) -> None: ...
 

@@ -100,7 +100,7 @@ class TreeRunner:
             body = body.replace("*parameter_stride + w*parameter_world", "")
         real = REALS[precision]
         self._kernel = tree_kernel(body, precision)
-        self.state = wp.zeros(state_size(forest) * worlds, dtype=real, device=device)
+        self.state = wp.zeros(state_size(forest, real_name) * worlds, dtype=real, device=device)
         self._strides = [worlds, 1] if per_world else [1, 0]
 
         def values(x: np.ndarray) -> Any:
@@ -124,7 +124,7 @@ class TreeRunner:
         self.rows: dict[tuple[int, str], slice] = {}
         at = 0
         for i, link in enumerate(forest.links):
-            for name, size in stored_fields(link.kind):
+            for name, size in stored_fields(link.kind, real=real_name):
                 self.rows[i, name] = slice(at, at + size)
                 at += size
 

@@ -27,11 +27,18 @@ class Rotor(Hinge):
     def ratio(self, link: Any) -> Any:
         return 1.0
 
+    def lacks(self, link: Any) -> Any:
+        """What the hinge's own equation lacks: momentum along the axis, less that of an outer moment."""
+        e = self.own_axis(link)
+        momentum = link.inertia[2, 2] * (dot(e, link.g) + link.z - dot(e, link.W))
+        if link.tree.pushed and not link.tree.rests:
+            momentum = momentum - dot(link.M @ e, link.push_n)
+        return momentum
+
     def eliminate(self, link: Any, f: Vector, n: Vector, inertia: Any) -> None:
         turn, e, C, z = link.turn, self.own_axis(link), link.inertia[2, 2], link.z
         n = n + (link.M @ e * 2.0 - e) * (C * z)
         f, n = turn.outward(f), turn.outward(n)
-        lacks = C * (dot(e, link.g) + z - dot(e, link.W))
         if not link.tree.rests:
             for _ in link.acting():
                 self.law_terms(link)
@@ -41,19 +48,23 @@ class Rotor(Hinge):
             D = 1.0 / (C + link.slope)
             link.U_l, link.U_a, link.D = ZERO, link.local_axis * C, D
             inertia = A, H, I - square(link.U_a, select(locked, 0.0, D))
-        link.e = link.given - lacks
+        link.e = link.given - self.lacks(link)
         dz = select(locked, link.jump, link.e * link.D)
-        hand_on(link, link.base.M @ link.local_anchor, f, n + link.U_a * dz, inertia)
+        hand_on(link, link.lever, f, n + link.U_a * dz, inertia)
 
     def report(self, link: Any, f: Vector, n: Vector) -> None:
         turn, e, C, z = link.turn, self.own_axis(link), link.inertia[2, 2], link.z
         n = n + (link.M @ e * 2.0 - e) * (C * z)
-        carry(link, link.base.M @ link.local_anchor, turn.outward(f), turn.outward(n))
+        link.mean_axis = link.base.M @ link.local_axis
+        carry(link, link.lever, turn.outward(f), turn.outward(n))
         for _ in link.acting():
-            self.report_laws(link, C * (dot(e, link.g) + z - dot(e, link.W)) / (0.25 * link.h))
+            self.report_laws(link, self.lacks(link) / (0.25 * link.h))
 
     def advance(self, link: Any) -> None:
         z, e = link.z, self.own_axis(link)
+        if link.tree.pushed:
+            for _ in link.tree.when_pushed():
+                link.tree.note_work(dot(link.push_n, link.M @ e) * z * (8.0 / (link.h * link.h)))
         link.q = link.q + z * 2.0
         dc, ds = cos(z * 2.0), sin(z * 2.0)
         c, s = link.c, link.s
@@ -65,9 +76,9 @@ class Rotor(Hinge):
         else:
             link.W = link.W + (link.M @ e * 2.0 - e) * (z * 2.0)
 
-    def release(self, link: Any) -> None:
-        link.W = link.W + self.own_axis(link) * link.z
-        link.z = link.z_new
+    def spin(self, link: Any, g: Vector) -> Vector:
+        whole: Vector = g + self.own_axis(link) * link.z
+        return whole
 
 
 def about_z(x: Vector, c: Any, s: Any) -> Vector:

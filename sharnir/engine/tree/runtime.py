@@ -14,8 +14,8 @@ import warp as wp
 
 from sharnir.collision.data import Contacts
 from sharnir.engine.tree import exact_several
-from sharnir.engine.tree.code import SIMULATION, Loop, stored_fields
-from sharnir.engine.tree.forest import BALL, FREE, HINGE, KINDS, OFF, PRESCRIBED, SLIDER, SLIDES, TURNS, USUAL, WELD
+from sharnir.engine.tree.code import PREPARED, SIMULATION, Loop, stored_fields
+from sharnir.engine.tree.forest import BALL, FREE, HINGE, KINDS, OFF, PRESCRIBED, ROTOR, SLIDER, SLIDES, TURNS, USUAL, WELD
 from sharnir.engine.tree.kernel import CPU_FLAGS
 from sharnir.engine.tree.row_runtime import forget_rows, set_rows, store_rows
 from sharnir.engine.tree.storage import ROW, ROW_APART, START
@@ -30,6 +30,8 @@ from sharnir.sleep import Rest, at_rest_together, fall_asleep, sleeps, wait, wak
 from sharnir.spatial import exp_quat, some, unit
 from sharnir.types import EPSILON, PRECISION, quat, real, vec3
 
+CPP = {"double": "double", "single": "float"}[PRECISION]
+IS_PREPARED = wp.constant(PREPARED)  # in the working memory
 BROKE = wp.constant(1)  # bits of what may change in a call
 SAME_POSE = wp.constant(real(32.0 * EPSILON))  # rad or scene lengths, that rounding may move a body
 RESTS = wp.constant(real(1e-9))  # of the largest speed: an axis that is slower is at rest
@@ -38,15 +40,19 @@ RESTS = wp.constant(real(1e-9))  # of the largest speed: an axis that is slower 
 def _places(kind: int) -> dict[str, Any]:
     """Where fields of a link of some kind are stored, from its first row on."""
     out, at = {}, 0
-    for name, size in stored_fields(kind, True):
+    for name, size in stored_fields(kind, True, CPP):
         out[name], at = wp.constant(at), at + size
     return out
 
 
 HINGE_AT, SLIDER_AT, BALL_AT, FREE_AT, WELD_AT = (_places(kind) for kind in (HINGE, SLIDER, BALL, FREE, WELD))
-KIND_AT = wp.constant(sum(size for _, size in stored_fields(FREE)))  # after as many rows as any kind needs, the kind itself
-ROOM = int(KIND_AT) + 1  # rows of a link
-Q, STUCK, LIMIT, SU, CURRENT, ROTOR = (
+# after as many rows as any kind needs, the kind itself
+KIND_AT = wp.constant(sum(size for _, size in stored_fields(FREE, real=CPP)))
+CHANGE_AT = wp.constant(int(KIND_AT) + 1)  # and how force and moment of its joint changed in the step before
+ROOM = int(CHANGE_AT) + 6  # rows of a link
+SUDDEN = wp.constant(real(16.0))  # squared ratio of a change to the next one, from which it was a jump,
+SLIGHT = wp.constant(real(0.01))  # unless its square is a smaller part of that of the quantity
+Q, STUCK, LIMIT, SU, CURRENT, MOTOR_SPEED = (
     SLIDER_AT[name] for name in ("q", "stuck", "limit", "SU", "current", "rotor")
 )  # of a hinge, too
 COSINE, SINE = HINGE_AT["c"], HINGE_AT["s"]
@@ -69,8 +75,8 @@ PUSH_F, PUSH_N = (wp.constant(START[n]) for n in ("push_f", "push_n"))
 P_AXIS, P_FRICTION, P_LIMIT, P_DRIVE, P_LOST = (
     wp.constant(START[n]) for n in ("p_axis", "p_friction", "p_limit", "p_drive", "p_lost")
 )
-IS_HINGE, IS_SLIDER, IS_BALL, IS_FREE, IS_WELD, IS_PRESCRIBED, IS_OFF = (
-    wp.constant(k) for k in (HINGE, SLIDER, BALL, FREE, WELD, PRESCRIBED, OFF)
+IS_HINGE, IS_SLIDER, IS_BALL, IS_FREE, IS_WELD, IS_PRESCRIBED, IS_ROTOR, IS_OFF = (
+    wp.constant(k) for k in (HINGE, SLIDER, BALL, FREE, WELD, PRESCRIBED, ROTOR, OFF)
 )
 
 
@@ -159,6 +165,8 @@ class TreeStep:
     change: wp.array(dtype=real)
     part: wp.array(dtype=real)  # s, length of the part that was reported
     taken: wp.array(dtype=real)  # J, that the last step's impacts took
+    work: wp.array(dtype=real)  # J, that commands, drives and outer forces gave in the steps of a launch
+    per_change: real  # makes a change of the last iteration the residual that is reported
     hit: wp.array(dtype=wp.int32)  # 1 + the link that stopped in the last step
     slow: wp.array(dtype=wp.int32)
     projected: wp.array(dtype=real)
@@ -275,8 +283,11 @@ def set_kinds(t: wp.array(dtype=TreeStep), w: int) -> bool:
                     acts = 1
         if kind != IS_PRESCRIBED and sleeps(t, t[0].carries[i], w):
             kind = IS_OFF
-        if kind != IS_OFF:  # what falls asleep leaves the others as they are
-            changed = changed or real(kind) != t[0].state.tree[t[0].first[i] + KIND_AT, w]
+        new = real(kind) != t[0].state.tree[t[0].first[i] + KIND_AT, w]
+        if kind != IS_OFF:
+            changed = changed or new
+        elif new:  # what falls asleep leaves the others as they are
+            t[0].memory[IS_PREPARED * t[0].memory_number + w * t[0].memory_world] = real(0.0)
         t[0].state.tree[t[0].first[i] + KIND_AT, w] = real(kind)
         t[0].kind[at] = kind
         t[0].base[at] = base
@@ -352,6 +363,9 @@ def load(t: wp.array(dtype=TreeStep), w: int):
     """Coordinates and twists from the poses and velocities of the bodies."""
     t[0].state.tree[0, w] = t[0].settings.dt[0]
     t[0].state.history[w] = 0
+    for j in range(t[0].joints.count):
+        t[0].state.mid_force[j, w] = vec3(real(0.0))
+        t[0].state.mid_torque[j, w] = vec3(real(0.0))
     fastest = real(0.0)
     for b in range(t[0].bodies.count):
         fastest = wp.max(fastest, wp.length(t[0].state.velocity[b, w]))
@@ -398,7 +412,7 @@ def load_axis(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int, row: int, 
     near = t[0].state.q[t[0].joints.q_start[j] + n, w]
     q = coordinate(t[0].joints, j, n, pose, near)
     t[0].state.tree[row + Q, w] = q
-    if kind == IS_HINGE:
+    if kind == IS_HINGE or kind == IS_ROTOR:
         t[0].state.tree[row + COSINE, w] = wp.cos(q)
         t[0].state.tree[row + SINE, w] = wp.sin(q)
     p = t[0].joints.parent[j]
@@ -417,7 +431,7 @@ def load_axis(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int, row: int, 
     t[0].state.tree[row + LIMIT, w] = real(0.0)
     t[0].state.tree[row + SU, w] = real(0.0)
     t[0].state.tree[row + CURRENT, w] = t[0].state.current[t[0].axis[i], w]
-    t[0].state.tree[row + ROTOR, w] = speed
+    t[0].state.tree[row + MOTOR_SPEED, w] = speed
 
 
 @wp.func
@@ -529,14 +543,14 @@ def store(t: wp.array(dtype=TreeStep), w: int):
                     t[0].state.stuck[t[0].axis[i] + k, w] = int(t[0].state.tree[at + SLIDES_STUCK + k, w] > real(0.5))
             elif kind != IS_WELD:
                 q = t[0].state.tree[row + Q, w]
-                if kind == IS_HINGE:
+                if kind == IS_HINGE or kind == IS_ROTOR:
                     turn = turn * quat(real(0.0), real(0.0), wp.sin(real(0.5) * q), wp.cos(real(0.5) * q))
                 else:
                     origin = origin + wp.quat_rotate(turn, vec3(real(0.0), real(0.0), q))
                 t[0].state.q[t[0].joints.q_start[t[0].joint[i]] + t[0].number[i], w] = q
                 t[0].state.stuck[t[0].axis[i], w] = int(t[0].state.tree[row + STUCK, w] > real(0.5))
                 t[0].state.current[t[0].axis[i], w] = t[0].state.tree[row + CURRENT, w]
-                t[0].state.rotor[t[0].axis[i], w] = t[0].state.tree[row + ROTOR, w]
+                t[0].state.rotor[t[0].axis[i], w] = t[0].state.tree[row + MOTOR_SPEED, w]
             turn = unit(turn)
         t[0].turn[i, w] = turn
         t[0].origin[i, w] = origin
@@ -570,19 +584,26 @@ def store_body(
         omega = wp.quat_rotate(turn, omega)
     dv = (v - t[0].state.velocity[b, w]) * per
     dw = (omega - t[0].state.spin[b, w]) * per
-    more = dv - t[0].state.last_v[b, w]
-    more_w = dw - t[0].state.last_w[b, w]
-    m = t[0].bodies.mass[b, w]
-    I = t[0].bodies.inertia[b, w]
-    least = wp.min(I[0, 0], wp.min(I[1, 1], I[2, 2]))
-    goes_on = m * wp.dot(more, more) + least * wp.dot(more_w, more_w) < m * wp.dot(dv, dv) + least * wp.dot(dw, dw)
-    t[0].state.trend[b, w] = real(goes_on)
-    t[0].state.acceleration[b, w] = dv + more * (real(0.5) * real(goes_on))
+    change = dv - t[0].state.last_v[b, w]
+    t[0].state.acceleration[b, w] = at_end(dv, change, t[0].state.slope_v[b, w])
+    t[0].state.slope_v[b, w] = change
     t[0].state.last_v[b, w] = dv
     t[0].state.last_w[b, w] = dw
     t[0].state.velocity[b, w] = v
     t[0].state.spin[b, w] = omega
-    t[0].state.momentum[b, w] = wp.quat_rotate(R, I * wp.quat_rotate_inv(R, omega))
+    t[0].state.momentum[b, w] = wp.quat_rotate(R, t[0].bodies.inertia[b, w] * wp.quat_rotate_inv(R, omega))
+
+
+@wp.func
+def at_end(mean: vec3, change: vec3, before: vec3) -> vec3:
+    """A quantity at the end of a step from its mean over the step, the change of that mean, and the change before.
+
+    Means f of steps alternate about the true value: f + ½ (last change) would double that, f + ½ (change before the last) has
+    none of it, and is of second order, too. A jump is not carried on.
+    """
+    if wp.length_sq(before) <= wp.max(SUDDEN * wp.length_sq(change), SLIGHT * wp.length_sq(mean)):
+        return mean + before * real(0.5)
+    return mean
 
 
 @wp.func
@@ -596,7 +617,7 @@ def store_report(t: wp.array(dtype=TreeStep), w: int):
         kind = t[0].kind[i + t[0].links * w]
         j = t[0].joint[i]
         if j >= 0 and kind >= 0:
-            if (kind == IS_HINGE or kind == IS_SLIDER) and t[0].acts[i + t[0].links * w] == 1:
+            if (kind == IS_HINGE or kind == IS_SLIDER or kind == IS_ROTOR) and t[0].acts[i + t[0].links * w] == 1:
                 at = t[0].axis[i]
                 t[0].state.axis_impulse[at, w] = recall(t, i, P_AXIS, w) * (dt / part)
                 t[0].state.friction_impulse[at, w] = recall(t, i, P_FRICTION, w) * (dt / part)
@@ -619,6 +640,34 @@ def store_report(t: wp.array(dtype=TreeStep), w: int):
 
 
 @wp.func
+def without_free_axes(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, f: vec3, l: vec3, end: int):
+    """A force and a moment less their shares along the free axes of a joint, as these are in the mean or at the end of the step;
+    i is the last link of the joint.
+    """
+    at = i
+    while at >= 0 and t[0].joint[at] == j:
+        along = t[0].kind[at + t[0].links * w]
+        if along == IS_BALL:
+            l = vec3(real(0.0))
+        elif along == IS_SLIDES or along == IS_TURNS:
+            pose = pose_at(t[0].joints, j, w, t[0].state.position, t[0].state.rotation)
+            for x in range(t[0].slides[at]):
+                d, m = free_axis(t[0].joints, j, t[0].number[at] + x, pose)
+                l = l - m * wp.dot(m, l)
+                f = f - d * wp.dot(d, f)
+        elif along == IS_HINGE or along == IS_ROTOR or along == IS_SLIDER:
+            d = wp.quat_rotate(t[0].turn[at, w], vec3(real(0.0), real(0.0), real(1.0)))
+            if end == 0:
+                d = wp.normalize(recall_triple(t, at, AXIS_MEAN, w))
+            if along == IS_SLIDER:
+                f = f - d * wp.dot(d, f)
+            else:
+                l = l - d * wp.dot(d, l)
+        at = at - 1
+    return f, l
+
+
+@wp.func
 def store_reaction(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, kind: int, scale: real):
     """Impulse and moment of a joint on its child, at the child's anchor, without the share of the free axes."""
     zero = vec3(real(0.0))
@@ -636,31 +685,22 @@ def store_reaction(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, kind: in
             pose = pose_at(t[0].joints, j, w, t[0].state.position, t[0].state.rotation)
             l = -l - wp.cross(pose.parent_anchor - pose.child_anchor, f)
             f = -f
-        at = i
-        while at >= 0 and t[0].joint[at] == j:  # the links of the joint
-            along = t[0].kind[at + t[0].links * w]
-            if along == IS_BALL:
-                l = zero
-            elif along == IS_SLIDES or along == IS_TURNS:
-                pose = pose_at(t[0].joints, j, w, t[0].state.position, t[0].state.rotation)
-                for x in range(t[0].slides[at]):
-                    d, m = free_axis(t[0].joints, j, t[0].number[at] + x, pose)
-                    l = l - m * wp.dot(m, l)
-                    f = f - d * wp.dot(d, f)
-            elif along != IS_WELD:
-                d = recall_triple(t, at, AXIS_MEAN, w)
-                if along == IS_HINGE:
-                    l = l - d * (wp.dot(d, l) / wp.dot(d, d))
-                else:
-                    f = f - d * (wp.dot(d, f) / wp.dot(d, d))
-            at = at - 1
-    before_f = t[0].state.mid_force[j, w]
-    before_l = t[0].state.mid_torque[j, w]
-    more = real(0.5) * t[0].state.trend[t[0].carries[i], w]
-    if wp.length_sq(before_f) + wp.length_sq(before_l) == real(0.0):
-        more = real(0.0)
-    t[0].state.joint_force[j, w] = f + (f - before_f) * more
-    t[0].state.joint_torque[j, w] = l + (l - before_l) * more
+        f, l = without_free_axes(t, i, j, w, f, l, 0)
+    row = t[0].first[i] + CHANGE_AT
+    change_f = f - t[0].state.mid_force[j, w]
+    change_l = l - t[0].state.mid_torque[j, w]
+    before_f = triple(t, row, w)
+    before_l = triple(t, row + 3, w)
+    if not (some(t[0].state.mid_force[j, w]) or some(t[0].state.mid_torque[j, w])):  # the first step
+        change_f = zero
+        change_l = zero
+        before_f = zero
+        before_l = zero
+    end_f, end_l = without_free_axes(t, i, j, w, at_end(f, change_f, before_f), at_end(l, change_l, before_l), 1)
+    t[0].state.joint_force[j, w] = end_f
+    t[0].state.joint_torque[j, w] = end_l
+    put_triple(t, row, w, change_f)
+    put_triple(t, row + 3, w, change_l)
     t[0].state.mid_force[j, w] = f
     t[0].state.mid_torque[j, w] = l
 
@@ -692,7 +732,7 @@ def keep(t: wp.array(dtype=TreeStep), w: int):
 @wp.func
 def count(t: wp.array(dtype=TreeStep), w: int, made: int):
     """Steps that were made."""
-    t[0].residual[w] = t[0].change[w]
+    t[0].residual[w] = t[0].change[w] * t[0].per_change
     t[0].done[w] = t[0].passes[w]
     t[0].state.open[w] = real(0.0)
     t[0].state.history[w] = wp.min(t[0].state.history[w] + made, 4)
@@ -736,6 +776,27 @@ def idle_step(t: wp.array(dtype=TreeStep), w: int):
     count_step(t[0].tally, w, real(0.0), t[0].settings.tolerance[0], 1)
 
 
+@wp.func
+def look_at_rows(t: wp.array(dtype=TreeStep), w: int) -> bool:
+    """How links hang, and which closures hold; whether that is new."""
+    changed = set_kinds(t, w)
+    if set_rows(t, w):
+        changed = True
+    return changed
+
+
+@wp.func
+def load_with_rows(t: wp.array(dtype=TreeStep), w: int):
+    load(t, w)
+    forget_rows(t, w)
+
+
+@wp.func
+def report_with_rows(t: wp.array(dtype=TreeStep), w: int):
+    store_report(t, w)
+    store_rows(t, w)
+
+
 def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
     """The kernel that makes steps by the emitted C++ `body`; with drives of the table, and rows beside the forest, or without."""
 
@@ -744,14 +805,7 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
         """Up to so many steps of a world; returns how many were made, −1 − that if the next one cannot be."""
         return 0
 
-    @wp.func
-    def look(t: wp.array(dtype=TreeStep), w: int) -> bool:
-        """How links hang, and which closures hold; whether that is new."""
-        changed = set_kinds(t, w)
-        if wp.static(rows):
-            if set_rows(t, w):
-                changed = True
-        return changed
+    look, begin, finish = (look_at_rows, load_with_rows, report_with_rows) if rows else (set_kinds, load, store_report)
 
     @wp.kernel(module=name, enable_backward=False)
     def tree_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int32)):
@@ -762,6 +816,7 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
         wake_by_caller(t[0].rest, w)
         t[0].made[w] = n[w]
         t[0].projected[w] = real(0.0)
+        t[0].work[w] = real(0.0)
         for g in range(4):
             t[0].grades[g, w] = 0
         fresh = int(look(t, w) or not is_untouched(t, w))
@@ -777,12 +832,10 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
                 continue
             prescribe(t, w)
             if fresh == 1:
-                load(t, w)
-                if wp.static(rows):
-                    forget_rows(t, w)
+                begin(t, w)
             left = n[w] - step
-            if left > 2:  # of the last two, what joints carry and accelerations are read
-                left = left - 2
+            if left > 3:  # of the last three, what joints carry and accelerations are read
+                left = left - 3
             else:
                 left = 1
             if wp.static(drives):
@@ -791,7 +844,9 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
             if push(t, w) or t[0].loaded[w] == 1:
                 left = 1
             left = wp.min(left, most - step)
-            reporting = int(step + left >= n[w] - 1 or t[0].loaded[w] == 1)
+            reporting = int(step + left >= n[w] - 2 or t[0].loaded[w] == 1)
+            if wp.static(drives):  # they read what they gave in the last step
+                reporting = 1
             made = advance(t, w, left, fresh, reporting)
             fresh = 0
             broken = made < 0
@@ -800,9 +855,7 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
             if made > 0:
                 store(t, w)
                 if reporting == 1:
-                    store_report(t, w)
-                    if wp.static(rows):
-                        store_rows(t, w)
+                    finish(t, w)
                 count(t, w, made)
                 step = step + made
                 if t[0].slow[w] == 1 or step == n[w]:
@@ -828,7 +881,6 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
 
 MODULES = ("sharnir.trees", "sharnir.trees_driven")
 INLINING = "-mllvm=-inline-threshold=100 -mllvm=-inlinehint-threshold=900"  # less than usual: it compiles in less time
-CPP = {"double": "double", "single": "float"}[PRECISION]
 _kernels: dict[str, Any] = {}
 
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 from sharnir.emit.algebra import IDENTITY, NO_SYMMETRIC, Matrix, Symmetric, Vector, dot
-from sharnir.emit.expressions import absolute, clamp, maximum, select, sign
-from sharnir.engine.tree.joints import hand_on, largest, turned
+from sharnir.emit.expressions import absolute, clamp, maximum, minimum, select, sign
+from sharnir.engine.tree.joints import MOST_REPAIR, hand_on, largest, turned
 from sharnir.laws.axis import (
     HOLDS,
     INFINITE,
+    NEAR_LIMIT,
     Law,
     friction_bounds,
     held_speed,
@@ -28,12 +29,10 @@ from sharnir.laws.axis import (
     solve_friction,
 )  # fmt: skip
 from sharnir.laws.ball import (
-    TINY,
     can_hold,
     choose,
-    least_slip,
+    is_same_slip,
     length,
-    scaled,
     slip_slope,
     slip_speed,
     times,
@@ -209,7 +208,9 @@ class SeveralAxes:
         link.sat_3 = each(lambda k: servo_side(self.law_of(link, k), u1[k]))
         mean = (u1 + u0) * 0.5
         link.about_3 = mean
-        slope = slip_slope(mean, link.slide_3[0], SLOWEST / link.h) if self.has_friction(link) else NO_SYMMETRIC
+        slope = NO_SYMMETRIC
+        if self.has_friction(link):
+            slope = slip_slope(mean, mean, length(mean), link.slide_3[0], SLOWEST / link.h)
         slides = grouped & not_(locked[0] > 0.5) & (link.slide_3[0] > 0.0)
         diagonal = link.resist_3
         link.C3 = Symmetric([select(slides, x, 0.0) + (diagonal[i] if i < 3 else 0.0) for i, x in enumerate(slope.e)])
@@ -305,33 +306,28 @@ class SeveralAxes:
 
     def correct_laws(self, link: Any, u: Vector, g: Vector) -> Any:
         """Correct y by what the joint lacks and by how its base changed; returns the change."""
-        carried = link.UL3.T @ (u - link.u_before) + link.UA3.T @ (g - link.g_before)
-        e = link.e3 - carried
+        h, y, u0, K = link.h, link.y_3, link.u0_3, link.K3
+        e = link.e3 - link.UL3.T @ (u - link.u_before) - link.UA3.T @ (g - link.g_before)
+        link.free_3 = K @ (y * (4.0 / h) - u0) + (e - link.given_3) * (4.0 / h) + self.effort(link)  # times K: impulses
         linear = self.respond(link, e)
-        h = link.h
-        link.y_new_3 = linear
-        K = link.K3
-        free = link.y_3 + K.inverse() @ (e - link.given_3 + self.effort(link) * (0.25 * h))
-        link.free_3 = K @ (free * (4.0 / h) - link.u0_3)  # times K: impulses
+        link.u1_3 = linear * (4.0 / h) - u0
+        link.tree.note_suspect(True)
+        return self.put_speeds(link, linear)
+
+    def judge(self, link: Any) -> None:
+        """Linearize the laws anew, where they do something else than expected."""
         self.solve(link)
-        u_linear = linear * (4.0 / h) - link.u0_3
-        off, tolerance = link.v_3 - u_linear, link.tree.law_tolerance
-        wrong = (absolute(off.x) * K[0, 0] > tolerance) | (absolute(off.y) * K[1, 1] > tolerance)
-        link.u1_3 = u_linear
-        for _ in link.when(wrong | (absolute(off.z) * K[2, 2] > tolerance)):
-            link.u1_3 = link.v_3
-            link.y_new_3 = (link.v_3 + link.u0_3) * (0.25 * h)
-            for _ in link.when(not_(self.as_expected(link))):
-                for _ in link.tree.when_to_linearize():
-                    self.linearize(link)
-        return self.put_speeds(link, link.y_new_3)
+        off, K = link.v_3 - link.u1_3, link.K3
+        wrong = largest([off[k] * K[k, k] for k in AXES]) > link.tree.law_tolerance
+        for _ in link.when(wrong & not_(self.as_expected(link))):
+            for _ in link.tree.when_to_linearize():
+                link.u1_3 = link.v_3
+                self.linearize(link)
 
     def as_expected(self, link: Any) -> Any:
         """Whether the solution is of the same kind as the one about which laws are linear, and sliding much the same way."""
         v, held, limit = link.v_3, link.held_3, link.limit_3
-        mean, about = (v + link.u0_3) * 0.5, link.about_3
-        size, other = length(mean), length(about)
-        same: Any = (dot(mean, about) >= 0.9 * size * other) & (size <= 2.0 * other) & (other <= 2.0 * size)
+        same: Any = is_same_slip((v + link.u0_3) * 0.5, link.about_3)
         same = same | not_(link.slide_3[0] > 0.0) | (held[0] > 0.5) | not_(link.grouped > 0.5)
         for k in AXES:
             side = select(held[k] > 0.5, 0.0, select(absolute(limit[k]) > 0.0, sign(limit[k]), 0.0))
@@ -387,7 +383,7 @@ class SeveralAxes:
                     self.sweep_limits(link)
             if self.has_friction(link):
                 self.sweep_friction(link)
-            sweeps.leave(link.largest_3 <= TINY * speed)
+            sweeps.leave(link.largest_3 <= link.tree.tiny * speed)
 
     def sweep_limits(self, link: Any) -> None:
         M = link.M3
@@ -424,15 +420,13 @@ class SeveralAxes:
         link.held_3 = Vector(*[select(holds, 1.0, select(stays, select(able, 3.0, 2.0), 0.0))] * 3)
         link.new_3 = choose(holds, -need, choose(stays, -rest, Vector(0.0, 0.0, 0.0)))
         for _ in link.when(not_(holds | stays) & (slide > 0.0)):
-            half = scaled(M, 0.5)
-            least = least_slip(mean, half, slide)
-            link.slip_3 = maximum(least, 0.5 * length(link.v_3 + u0))
+            link.slip_3 = 0.5 * length(link.v_3 + u0)
             steps = link.tree.rounds(SLIP_STEPS)
             for _ in steps:
-                y, size, following = slip_speed(link.slip_3, least, mean, half, slide)
+                y, size, following = slip_speed(link.slip_3, rest * 0.5, K, 0.5 * slide)
                 link.new_3 = y * (-slide / size)
                 link.slip_3 = following
-                steps.leave(absolute(size - 1.0) <= TINY)
+                steps.leave(absolute(size - 1.0) <= link.tree.tiny)
         new = link.new_3
         by = new - f
         v = link.v_3 + M @ by
@@ -459,8 +453,17 @@ class SeveralAxes:
 
     def keep_laws(self, link: Any) -> None:
         """What friction and limits did in the step; whether something stopped."""
-        held, before = link.held_3, link.stuck_3
-        stuck = each(lambda k: select(((held[k] > 0.5) & (held[k] < 1.5)) | (held[k] > 2.5), 1.0, 0.0))
+        held, before, u0, hold = link.locked_3, link.stuck_3, link.u0_3, link.hold_3
+        u1, bound = self.end_speeds(link), link.bound_3
+        drive = each(lambda k: clamp(-(link.servo_a_3[k] * u1[k]) - link.servo_b_3[k], -bound[k], bound[k]))
+        mean = (u0 + u1) * 0.5
+        damper = maximum(0.0, dot(self.damper(link, mean, u1), mean))  # see `OneAxis.note_work`
+        link.tree.note_work(dot(drive + self.effort(link), mean) + damper)
+        rests = each(lambda k: select((absolute(u0[k]) <= 0.0) & (hold[k] > 0.0), 1.0, 0.0))
+        grouped = link.grouped > 0.5
+        all_rest = rests.x * rests.y * rests.z > 0.5
+        rest = [(held[k] > 0.5) & ((grouped & all_rest) | (not_(grouped) & (rests[k] > 0.5))) for k in AXES]
+        stuck = each(lambda k: select(((held[k] > 0.5) & (held[k] < 1.5)) | (held[k] > 2.5) | rest[k], 1.0, 0.0))
         stopped: Any = False
         if self.has_friction(link):
             for k in AXES:
@@ -476,6 +479,7 @@ class SeveralAxes:
     def keep_limits(self, link: Any) -> None:
         """Which limits an axis leaves, in an impact at the end of the step, and how fast."""
         limit, start = link.limit_3, self.along_limits(link, link.u0_3)
+        self.return_to_limits(link)
         now = self.speeds_at_limits(link)
         struck: list[Any] = [0.0, 0.0, 0.0]
         leaves = each(lambda k: leaving_speed(limit[k], start[k], link.restitution_3[k]))
@@ -489,6 +493,25 @@ class SeveralAxes:
             stopped = stopped | thrown | (acts & (absolute(start[k]) > 0.0))
         link.struck_3, link.leaving_3 = Vector(*struck), leaves
         link.tree.note_stopped(stopped, link.at)
+
+    def limited(self, link: Any) -> tuple[Vector, Vector, Vector]:
+        """Coordinates that are limited, at the end of the step, and their bounds."""
+        return link.position, link.limit_lower_3, link.limit_upper_3
+
+    def displace(self, link: Any, by: Vector) -> None:
+        """Move the coordinates that are limited, alone."""
+        raise NotImplementedError
+
+    def return_to_limits(self, link: Any) -> None:
+        """Limits that were passed by more than speeds return to are returned to by displacements (`OneAxis.return_to_limit`)."""
+        x, lower, upper = self.limited(link)
+        low, high = lower - x, x - upper
+        passed = each(lambda k: maximum(low[k], high[k]) * link.unit)
+        deep = maximum(passed.x, maximum(passed.y, passed.z)) > NEAR_LIMIT
+        link.tree.note_stopped(deep, link.at)
+        for _ in link.when(deep):
+            far = [select(passed[k] > NEAR_LIMIT, minimum(passed[k], MOST_REPAIR) / link.unit, 0.0) for k in AXES]
+            self.displace(link, Vector(*(select(low[k] > high[k], far[k], -far[k]) for k in AXES)))
 
     def report_laws(self, link: Any, n: Vector) -> None:
         """Impulses along the axes, from what the joint carries there: all but a commanded effort, and those of the laws."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from sharnir.emit.algebra import NO_MATRIX, Matrix, Quaternion, Vector, cross, dot, mean_rotation
 from sharnir.emit.expressions import cos, select, sin
+from sharnir.engine.tree import history
 from sharnir.engine.tree.joints import Ball, NoLaws, Slider, arctangent_ratio, carry, largest
 from sharnir.engine.tree.several_axes import AXES, AxisOf, SeveralAxes, each
 from sharnir.laws.axis import INFINITE, Law, prepare
@@ -32,6 +33,12 @@ class OneLink(SeveralAxes, NoLaws):
     def third(self, link: Any) -> Any:
         """Whether there is a third axis."""
         return False
+
+    def limited(self, link: Any) -> tuple[Vector, Vector, Vector]:
+        x, lower, upper = SeveralAxes.limited(self, link)
+        third = self.third(link)
+        low, high = select(third, lower.z, -INFINITE), select(third, upper.z, INFINITE)
+        return x, Vector(lower.x, lower.y, low), Vector(upper.x, upper.y, high)
 
     def effort(self, link: Any) -> Vector:
         p = link.effort_3 * link.h
@@ -57,9 +64,14 @@ class OneLink(SeveralAxes, NoLaws):
 
     def predict(self, link: Any) -> None:
         self.keep_laws(link)
-        z, z1, z2, z3 = link.zv, link.zv1, link.zv2, link.zv3
-        link.zv = (z + z2) * 4.0 - z1 * 6.0 - z3
-        link.zv3, link.zv2, link.zv1 = z2, z1, z
+        history.keep(link, "zv", self.unit(link))
+
+    def extrapolate(self, link: Any) -> None:
+        history.guess(link, "zv")
+
+    def unit(self, link: Any) -> Any:
+        """Makes coordinates numbers that tolerances hold for."""
+        return 1.0
 
     def hold(self, link: Any) -> None:
         link.zv_new = link.zv
@@ -74,16 +86,19 @@ class OneLink(SeveralAxes, NoLaws):
         link.zv = link.zv_new
 
     def restart(self, link: Any) -> None:
-        link.zv = link.zv1 * 2.0 - link.zv2
+        history.restart(link, "zv")
 
     def guess(self, link: Any) -> None:
-        link.zv = link.zv1 = link.zv2 = link.zv3 = self.start_speeds(link) * (1.0 / link.per_half_step)
+        history.begin(link, "zv", self.start_speeds(link) * (1.0 / link.per_half_step))
 
 
 class Slides(OneLink):
     """Translations along x and y, and z if there are three, of the joint frame, which the base carries."""
 
     turned = Slider.turned
+
+    def unit(self, link: Any) -> Any:
+        return link.tree.per_metre
 
     def third(self, link: Any) -> Any:
         return link.slides > 2.5
@@ -126,13 +141,16 @@ class Slides(OneLink):
         u = self.frame(link).T @ (v - base.V - cross(base.W, self.start(link) - base.local_com)) * link.per_half_step
         return Vector(u.x, u.y, u.z * select(self.third(link), 1.0, 0.0))
 
+    def displace(self, link: Any, by: Vector) -> None:
+        link.position = link.position + by
+
     def update_ratio(self, link: Any) -> None:
         link.y_3 = link.zv
 
     def put_speeds(self, link: Any, y: Vector) -> Any:
         change = largest(y - link.zv)
         link.zv = y
-        return change
+        return change * link.unit
 
     def advance(self, link: Any) -> None:
         link.position = link.position + link.zv * 2.0
@@ -141,7 +159,7 @@ class Slides(OneLink):
 class Turns(OneLink):
     """Two rotations: about z of the joint frame, which the base carries, then about x of the link; `rotation` is both."""
 
-    turned, anchor, carried = Ball.turned, Ball.anchor, Ball.carried
+    turned, anchor, arms, carried = Ball.turned, Ball.anchor, Ball.arms, Ball.carried
 
     def axes(self, link: Any) -> tuple[Vector, Vector]:
         """The axis that the base carries, and the other one, at the start of the step."""
@@ -174,7 +192,7 @@ class Turns(OneLink):
         a, b = a * (1.0 / r), b * (1.0 / s)
         ahead = link.sense > 0.0
         S = Matrix([list(choose(ahead, a, b)), list(choose(ahead, b, a)), [0.0, 0.0, 0.0]]).T
-        return NO_MATRIX, S, link.base.M @ link.local_anchor
+        return NO_MATRIX, S, link.lever
 
     def start_speeds(self, link: Any) -> Vector:
         spin = (link.turn.outward(link.W) - link.base.W) * link.per_half_step
@@ -196,7 +214,10 @@ class Turns(OneLink):
         return change
 
     def advance(self, link: Any) -> None:
-        link.position = link.position + times(self.ratios(link), link.zv) * 2.0
+        self.displace(link, times(self.ratios(link), link.zv) * 2.0)
+
+    def displace(self, link: Any, by: Vector) -> None:
+        link.position = link.position + by
         a, b = self.in_order(link, link.position * (0.5 * link.sense))
         first = Quaternion(Vector(0.0, 0.0, sin(a)), cos(a))
         link.rotation = first * Quaternion(Vector(sin(b), 0.0, 0.0), cos(b))

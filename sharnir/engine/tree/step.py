@@ -45,8 +45,8 @@ def solve(tree: Any) -> None:
         for _ in tree.first_iteration():
             for _ in tree.when_restarted():
                 restart(tree)
+            tree.choose_start()
             begin(tree)
-            update_twists(tree)
         if tree.rows:
             evaluate_rows(tree)
         for _ in tree.in_second_gear():
@@ -78,7 +78,6 @@ def know_responses(tree: Any, compute: Callable[..., None], *how: bool) -> None:
         learn_responses(tree)
         if again:
             begin(tree)
-            update_twists(tree)
             if tree.rows:
                 evaluate_rows(tree)
             compute(tree, *how)
@@ -114,7 +113,7 @@ def report(tree: Any) -> None:
         evaluate_rows(tree)
         report_rows(tree)
     for link in tree.links(inward=True):
-        f, n = missing_momentum(link, link.M @ link.local_com)
+        f, n = missing_momentum(link, link.com_mean)
         handed_f, handed_n = link.gathered("f", "n")
         f, n = f + handed_f, n + handed_n
         if tree.rows:
@@ -127,15 +126,20 @@ def report(tree: Any) -> None:
 
 
 def begin(tree: Any) -> None:
-    """Directions and inertias of the start of the step; laws of the axes."""
+    """Directions and inertias of the start of the step; laws of the axes; mean twists as they are guessed."""
     tree.clear_stopped()
     for link in tree.links():
         place(tree, link)
         for joint in link.joints():
+            for _ in tree.unless_restarted():
+                joint.extrapolate(link)
             for _ in link.acting():
                 joint.begin(link)
+        if not tree.rows:
+            update_twist(tree, link)
     if tree.rows:
         begin_rows(tree)
+        update_twists(tree)
 
 
 def place(tree: Any, link: Any) -> None:
@@ -166,18 +170,26 @@ def correct(joint: Any, link: Any, u: Vector, g: Vector) -> Any:
 def update_twists(tree: Any, correct: Any = None) -> None:
     """Mean twists of all links from the ground outwards; with `correct`, after the joint speeds are corrected."""
     for link in tree.links():
-        for joint in link.joints():
-            u, g = joint.carried(link)
-            if correct is not None:
-                tree.raise_change(correct(joint, link, u, g))
-            link.u_before, link.g_before, link.g_old = u, g, link.g
-            u, g = joint.moved(link, u, g)
-            link.u, link.g = link.turn.inward(u), link.turn.inward(g)
-            for _ in link.acting():
-                joint.update_ratio(link)
-        link.M = mean_rotation(link.g)
-        if tree.keeps_k:
-            link.k = 1.0 / (1.0 + dot(link.g, link.g))
+        update_twist(tree, link, correct)
+
+
+def update_twist(tree: Any, link: Any, correct: Any = None) -> None:
+    """The mean twist of a link, and mean arms."""
+    for joint in link.joints():
+        joint.arms(link)
+        u, g = joint.carried(link)
+        if correct is not None:
+            tree.raise_change(correct(joint, link, u, g))
+        link.u_before, link.g_before, link.g_old = u, g, link.g
+        u, g = joint.moved(link, u, g)
+        link.u, link.g = link.turn.inward(u), link.turn.inward(g)
+        for _ in link.acting():
+            joint.update_ratio(link)
+    M = mean_rotation(link.g)
+    link.M = M
+    link.com_mean = M @ link.local_com
+    if tree.keeps_k:
+        link.k = 1.0 / (1.0 + dot(link.g, link.g))
 
 
 # ---- inwards: momenta and inertias -------------------------------------------------------------------------------------------
@@ -191,7 +203,7 @@ def compute_momenta(tree: Any, factor: bool) -> None:
 
 def compute_momenta_once(tree: Any, factor: bool) -> None:
     for link in tree.links(inward=True):
-        com = link.M @ link.local_com
+        com = link.com_mean
         f, n = (ZERO, ZERO) if tree.closes else missing_momentum(link, com)
         handed_f, handed_n = link.gathered("f", "n")
         f, n = f + handed_f, n + handed_n
@@ -236,12 +248,18 @@ def articulated_inertia(link: Any, com: Vector) -> tuple[Symmetric, Matrix, Symm
 
 
 def finish(tree: Any) -> None:
-    """Twists and coordinates of the end of the step, and a guess of the next mean speeds."""
+    """Twists and coordinates of the end of the step, and how the mean speeds of the next are guessed."""
+    tree.clear_missed()
     for link in tree.links():
-        com = link.M @ link.local_com
-        gravity = link.turn.inward(link.base.gravity)
-        link.gravity = gravity
-        v = (link.u + cross(link.g, com) + gravity) * 2.0 - link.V
+        com = link.com_mean
+        gravity = tree.gravity
+        if tree.own_axes:
+            link.gravity = gravity = link.turn.inward(link.base.gravity)
+        mean = link.u + cross(link.g, com) + gravity
+        if tree.pushed:
+            for _ in tree.when_pushed():
+                tree.note_work((dot(link.push_f, mean) + dot(link.push_n, link.g)) * (8.0 / (tree.h * tree.h)))
+        v = mean * 2.0 - link.V
         if tree.own_axes:  # what is stored is in the axes of the end of the step
             link.V = turned_back(link.M, v)
             link.W = link.g * 2.0 - link.W
@@ -253,6 +271,7 @@ def finish(tree: Any) -> None:
             joint.predict(link)
     if tree.rows:
         keep_rows(tree)
+    tree.choose_guess()
 
 
 def turned_back(M: Matrix, x: Vector) -> Vector:
@@ -288,9 +307,9 @@ def project(tree: Any) -> None:
                 u, g = joint.moved(link, u, g)
                 u, g = link.turn.inward(u), link.turn.inward(g)
                 link.u, link.g = u, g
-                v = u + cross(g, link.local_com)
-                tree.note_lost(kinetic(link, link.V, link.W) - kinetic(link, v, g))
-                link.V, link.W = v, g
+                v, w = u + cross(g, link.local_com), joint.spin(link, g)
+                tree.note_lost(kinetic(link, link.V, link.W) - kinetic(link, v, w))
+                link.V, link.W = v, w
         for link in tree.links():
             for joint in link.joints():
                 joint.release(link)
@@ -300,10 +319,11 @@ def stand(tree: Any) -> None:
     """All links where they are, and none moves."""
     for link in tree.links():
         place(tree, link)
-        link.u, link.g, link.M = ZERO, ZERO, IDENTITY
+        link.u, link.g, link.M, link.com_mean = ZERO, ZERO, IDENTITY, link.local_com
         if tree.keeps_k:
             link.k = 1.0
         for joint in link.joints():
+            joint.arms(link)
             joint.hold(link)
 
 

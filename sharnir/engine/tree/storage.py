@@ -29,6 +29,7 @@ from sharnir.emit.algebra import (
 )  # fmt: skip
 from sharnir.emit.expressions import Expression, maximum, node, select, value
 from sharnir.emit.program import Program
+from sharnir.engine.tree import history
 from sharnir.engine.tree.ball_laws import BallWithLaws
 from sharnir.engine.tree.forest import (
     BALL,
@@ -57,6 +58,9 @@ from sharnir.laws.axis import not_
 
 FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
 GEAR = 16  # steps that are made in second gear before the first is tried again
+SHARPER, SHARPEST = 0.3, 1e-6  # by how much friction is smoothed less in each pass, and at least, of its speed
+TRIES = 3  # of that with the exact derivative, each more slowly than the last; one without
+FARTHEST = 100.0  # change of a scaled mean speed with which an iteration diverges
 PATIENCE = 8  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
 TOLERANCE = {"double": 2.5e-14, "single": 2.5e-9}
 """Error of a scaled mean speed (rad, m) that iterations may leave: energy is kept to 1e-9 and 1e-4 of its scale for long."""
@@ -80,23 +84,24 @@ STATE = {
     "stuck_3": 3,
     "limit_3": 3,
 }
-HISTORY = {name + n: size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for n in ("", "1", "2", "3")}
+HISTORY = {f"{name}{n}": size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for n in ("", *range(1, history.MOST + 1))}
 WORK = {
     "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "dz": 1, "e3": 3,
     "dl": 3, "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
     "g_old": 3, "opens": 1, "taken": 1, "k": 1, "KA": 9, "KB": 9, "KC": 9, "KD": 9, "Kinv": 9,
+    "lever": 3, "axis_mean": 3, "com_mean": 3,
 }  # fmt: skip
 LAW_NAMES = (
     "u0", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide", "mode", "goal", "ratio", "given", "slope", "lock", "jump",
     "load", "motor_back", "motor_rotor", "motor_push", "motor_c", "z_free",
 )  # fmt: skip
 LAW = dict.fromkeys(LAW_NAMES, 1)
-NUMBERS_3 = ("known_3", "slip_3", "largest_3")
+NUMBERS_3 = ("known_3", "slip_3", "largest_3", "rubs_3", "fresh_3")
 VECTORS_3 = (
     "u0_3", "share_3", "a_3", "b_3", "servo_a_3", "servo_b_3", "bound_3", "hold_3", "slide_3", "lower_3", "upper_3", "spring_3",
     "resist_3", "push_3", "held_3", "friction_3", "slid_3", "about_3", "lock_to_3", "locked_3", "side_3", "sat_3", "free_3",
     "y_3", "y_new_3", "sat_new_3", "new_3", "u1_3", "v_3", "given_3", "struck_3", "leaving_3", "value_3", "row_share_3",
-    "ratio_3",
+    "ratio_3", "command_3",
 )  # fmt: skip
 SYMMETRIC_3, MATRICES_3 = ("V3", "C3", "K3", "M3"), ("F3", "UL3", "UA3", "lock3", "row3", "row_miss3", "row_start3")
 LAW_3 = dict.fromkeys(NUMBERS_3, 1) | dict.fromkeys(VECTORS_3, 3) | dict.fromkeys(SYMMETRIC_3, 6) | dict.fromkeys(MATRICES_3, 9)
@@ -107,6 +112,7 @@ REPORT |= REPORT_3
 """What a step reports: impulse and moment that joints carry, times ¼ h; impulses along axes; what is lost there, J."""
 PUSH = {"push_f": 3, "push_n": 3}  # outer force and torque on a link, times ¼ h²
 WORLD_AXES = {"R": 9, "axis_w": 3, "anchor_w": 3, "com_w": 3, "inertia_w": 6}
+ARMS: tuple[str, ...] = ("lever", "axis_mean", "com_mean")  # mean arms
 SIZES = PARAMETERS | STATE | HISTORY | WORK | LAW | LAW_3 | REPORT | PUSH | WORLD_AXES
 SYMMETRIC_FIELDS = {"inertia", "inertia_w", "D3", "A3", "A", "I", "V3", "C3", "K3", "M3"}
 GATHERED: dict[str, Any] = {"f": ZERO, "n": ZERO, "A": NO_SYMMETRIC, "H": NO_MATRIX, "I": NO_SYMMETRIC}
@@ -132,7 +138,8 @@ def offsets(sizes: dict[str, int]) -> dict[str, int]:
 
 
 OFTEN = (
-    *INERTIAL, "com_w", "inertia_w", "anchor_w", "axis_w", "z", "u", "g", "M", "g_old", "U_l", "U_a", "D", "e", "dz", "opens",
+    *INERTIAL, "com_w", "inertia_w", "anchor_w", "axis_w", "z", "u", "g", "M", "g_old", "lever", "axis_mean",
+    "com_mean", "k", "U_l", "U_a", "D", "e", "dz", "opens",
     "f", "n", "A", "H", "I", "V", "W", "u0", "ratio", "mode", "goal", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide",
     "given", "slope", "lock", "jump", "z_free", "q",
 )  # what iterations use, so that it lies together  # fmt: skip
@@ -199,6 +206,10 @@ class LinkView:
             return IDENTITY if self.tree.rests else mean_rotation(self.g)
         if name == "g_before":
             return self.base.g_old
+        if name == "com_mean":
+            return self.M @ self.local_com
+        if name in ARMS:
+            return self.base.M @ (self.local_anchor if name == "lever" else self.local_axis)
         if name == "u_before" and self.tree.kind_of(self.at) in (HINGE, BALL):  # joints that do not move the origin
             return self.turn.outward(self.u)
         return pack(name, self.tree.get(self.at, name))
@@ -302,10 +313,11 @@ class OneForest:
     """What `NumberTree` and `UnrolledTree` share: a forest whose links are visited one by one."""
 
     own_axes: bool
+    kept = history.MOST  # numbers of mean speeds, see `history`
     gravity: Any
     rows: Any = None  # beside the forest, `rows`
     pushed = False
-    derived: tuple[str, ...] = ()  # fields that are computed where they are needed instead of kept
+    derived = ARMS  # fields that are computed where they are needed instead of kept
     keeps_k = False  # whether 1/(1 + g²) is kept
 
     def __init__(self, forest: Forest) -> None:
@@ -320,11 +332,12 @@ class OneForest:
         self.rests = self.closes = False
 
     per_metre: Any = 1.0  # one over the scene's length
+    tiny, root_epsilon = 1e-14, 1.5e-8  # of a number: what counts as none; the root of rounding
     onward: Any = 1.0
     closes = False  # whether rows are closed by displacements
 
     def unit(self, i: int) -> Any:
-        return self.per_metre if self.kind_of(i) == SLIDER else 1.0
+        return self.per_metre if self.kind_of(i) in (SLIDER, SLIDES) else 1.0
 
     def judged_links(self) -> Iterator[LinkView]:
         """Links whose laws are judged."""
@@ -418,6 +431,12 @@ class NumberTree(OneForest):
     patience: int
     wrong: int
     one: bool
+    guesses = True
+    choice = history.FIRST
+    smooth: float
+    sharper: float
+    stalls: int
+    tries: int
 
     def __init__(
         self, forest: Forest, h: float, gravity: tuple[float, float, float] = (0.0, 0.0, -9.81), own_axes: bool = True,
@@ -431,6 +450,7 @@ class NumberTree(OneForest):
         self.gravity = Vector(*gravity) * (0.25 * h * h)
         self.fall = h * sum(x * x for x in gravity) ** 0.5
         self.change, self.passes, self.changed, self.unknown, self.lost = 0.0, 0, 0, False, 0.0
+        self.work = 0.0
         self.suspect = False
         self.fields = [{name: [0.0] * size for name, size in SIZES.items()} | forest.values(i) for i in range(len(forest))]
         for f in self.fields:
@@ -453,20 +473,46 @@ class NumberTree(OneForest):
         k, self.first, self.gear = 0, True, max(self.gear - 1, 0)
         while k < self.limit:
             if self.first:
-                self.fewest, self.patience, self.changed = 1 << 30, PATIENCE, 0
+                self.fewest, self.patience, self.changed, self.smooth, self.tries = 1 << 30, PATIENCE, 0, 0.0, 0
+                self.sharper, self.stalls = SHARPER, 0
+            if self.tries > 0 and self.patience <= PATIENCE // 4:
+                self.fewest, self.patience, self.smooth, self.tries, k = 1 << 30, PATIENCE, 1.0, self.tries - 1, 1
+                self.sharper = self.sharper**0.5 if self.tries < TRIES - 1 and self.gear > 0 else self.sharper
             factor = k == 0 or self.changed > 0 or self.factor_always
             self.one, self.wrong, self.changed = self.patience == 0, 0, 0
             yield factor
             k += 1
             self.patience = max(self.patience - 1, 0)
-            if self.wrong < self.fewest:
-                self.fewest, self.patience = self.wrong, PATIENCE
+            if self.wrong < self.fewest or self.smooth > 0:
+                self.fewest, self.patience = self.wrong or 1 << 30, PATIENCE
+            if self.smooth <= SHARPEST:
+                self.smooth = 0.0
+            elif self.change <= 0.5 * self.before or self.stalls == 2:
+                self.smooth, self.stalls = self.smooth * self.sharper, 0
+            elif self.smooth > 0:
+                self.stalls += 1
+            if self.smooth > 0:
+                k = 1
             if self.changed == 0 and is_converged(k == 1, self.change, self.before, self.tolerance, self.tolerance / FIRST_RATE):
                 return
             slow = self.changed == 0 and k > 2 and not self.change <= 0.5 * self.before
-            if self.second_gear is not None and self.gear == 0 and (slow or k >= self.limit):
+            diverges = not self.change < FARTHEST
+            if self.second_gear is not None and self.gear == 0 and (slow or diverges or k >= self.limit):
                 k, self.gear, self.first, self.restarted = 0, GEAR, True, True
+            elif diverges:
+                break
         self.failed = True
+
+    def note_friction(self) -> None:
+        self.tries = TRIES if self.gear > 0 else 1
+
+    def when_smooth(self) -> Iterator[None]:
+        if self.smooth > 0:
+            yield
+
+    def unless_smooth(self) -> Iterator[None]:
+        if self.smooth <= SHARPEST:
+            yield
 
     def in_second_gear(self) -> Iterator[None]:
         if self.gear > 0:
@@ -491,7 +537,27 @@ class NumberTree(OneForest):
     def first_iteration(self) -> Iterator[None]:
         if self.first:
             self.first = False
+            self.guesses = not self.restarted
             yield
+
+    def choose_start(self) -> None: ...
+
+    def unless_restarted(self) -> Iterator[None]:
+        if self.guesses:
+            yield
+
+    @property
+    def guess_weights(self) -> list[float]:
+        return history.weights(*history.GUESSES[self.choice])
+
+    def clear_missed(self) -> None:
+        self.missed = [0.0] * len(history.GUESSES)
+
+    def note_missed(self, k: int, x: float) -> None:
+        self.missed[k] += x
+
+    def choose_guess(self) -> None:
+        self.choice = history.best(self.missed)
 
     def note_unknown(self, condition: bool) -> None:
         self.unknown = self.unknown or condition
@@ -543,6 +609,12 @@ class NumberTree(OneForest):
     def note_lost(self, energy: float) -> None:
         self.lost += energy
 
+    def note_work(self, energy: float) -> None:
+        self.work += energy
+
+    def when_pushed(self) -> Iterator[None]:
+        yield
+
     def clear_change(self) -> None:
         self.before, self.change = self.change, 0.0
         self.passes += 1
@@ -571,21 +643,48 @@ class Emitted:
             p.say("if (gear > 0) --gear;")
         with p.block("for (int pass = 0; ; ++pass) {"):
             if laws:
-                p.say(f"if (pass == 0) {{ changed = 0; fewest = 1 << 30; patience = {PATIENCE}; }}")
+                anew = f"fewest = 1 << 30; patience = {PATIENCE};"
+                p.say(f"if (pass == 0) {{ changed = 0; {anew} smooth = real(0.0); tries = 0; stalls = 0; }}")
+                p.say(f"if (tries > 0 && patience <= {PATIENCE // 4}) {{ {anew} smooth = real(1.0); pass = 1;")
+                p.say(f"sharper = tries == {TRIES} || gear == 0 ? real({SHARPER}) : wp::sqrt(sharper); --tries; }}")
                 p.say("const bool factor = pass == 0 || changed > 0; one = patience == 0; wrong = 0; changed = 0;")
             else:
                 p.say("const bool factor = pass == 0;")
             yield True
             if laws:
                 p.say(f"if (patience > 0) --patience; if (wrong < fewest) {{ fewest = wrong; patience = {PATIENCE}; }}")
+                p.say(f"if (smooth > real(0.0)) {{ {anew} if (smooth <= real({SHARPEST})) smooth = real(0.0);")
+                p.say("else if (change <= real(0.5)*before || stalls == 2) { smooth *= sharper; stalls = 0; pass = 1; }")
+                p.say("else { ++stalls; pass = 1; } }")
             settled: Any = value("(changed == 0)", "bool") if laws else True
             change, before = p.read("change"), p.read("before")
             p.leave(is_converged(value("(pass == 0)", "bool"), change, before, value("tolerance"), value("rounding")) & settled)
+            p.say(f"const bool diverges = !(change < real({FARTHEST}));")
             if self.second_gear:
                 settled_text = "changed == 0 && " if laws else ""
-                p.say(f"if (gear == 0 && (({settled_text}pass > 1 && !(change <= real(0.5)*before)) || pass == limit)) {{")
+                slow = f"({settled_text}pass > 1 && !(change <= real(0.5)*before))"
+                p.say(f"if (gear == 0 && ({slow} || pass == limit || diverges)) {{")
                 p.say(f"gear = {GEAR}; restarted = true; pass = -1; continue; }}")
-            p.say("if (pass == limit || count >= most) { failed = 1; break; }")
+                p.say(f"if (gear == 0 && {settled_text}pass > 1) {{ const real rate = change/before, r2 = rate*rate, r4 = r2*r2;")
+                p.say(f"if (change*r4*r4*r4 > rounding) gear = {GEAR}; }}  // it would come near in more than a dozen passes")
+            p.say("if (pass == limit || count >= most || diverges) { failed = 1; break; }")
+
+    def note_friction(self) -> None:
+        """Friction of a ball acts."""
+        self.program.say(f"tries = gear > 0 ? {TRIES} : 1;")
+
+    @property
+    def smooth(self) -> Any:
+        """By how much friction of balls is smoothed in this pass."""
+        return value("smooth")
+
+    def when_smooth(self) -> Iterator[None]:
+        with self.program.block("if (smooth > real(0.0)) {"):
+            yield
+
+    def unless_smooth(self) -> Iterator[None]:
+        with self.program.block(f"if (smooth <= real({SHARPEST})) {{"):
+            yield
 
     def in_second_gear(self) -> Iterator[None]:
         if self.second_gear:
@@ -639,7 +738,45 @@ class Emitted:
 
     def first_iteration(self) -> Iterator[None]:
         with self.program.block("if (pass == 0) {"):
+            self.program.say("if (restarted) guesses = false; else if (!learned) guesses = true;")
             yield
+
+    # ---- guesses of mean speeds, see `history`
+
+    kept: int
+
+    def choose_start(self) -> None:
+        """The weights of the guess."""
+        if self.kept < history.MOST:
+            return
+        rows = ", ".join(f"{{{', '.join(f'real({x!r})' for x in history.weights(*g))}}}" for g in history.GUESSES)
+        self.program.say(f"const real all_weights[{len(history.GUESSES)}][{history.MOST}] = {{{rows}}};")
+        self.program.say("const real* const weights = all_weights[choice]; (void)weights;")
+
+    def unless_restarted(self) -> Iterator[None]:
+        if self.kept == history.MOST:
+            with self.program.block("if (guesses) {"):
+                yield
+
+    @property
+    def guess_weights(self) -> list[Any]:
+        return [value(f"weights[{k}]") for k in range(history.MOST)]
+
+    def clear_missed(self) -> None:
+        if self.kept == history.MOST:
+            for k in range(len(history.GUESSES)):
+                self.program.write(f"missed{k}", 0.0)
+
+    def note_missed(self, k: int, x: Any) -> None:
+        self.program.write(f"missed{k}", self.program.read(f"missed{k}") + x)
+
+    def choose_guess(self) -> None:
+        """The one that missed least; what is not a number is larger than all."""
+        if self.kept == history.MOST:
+            self.program.say("{ real least = missed0; choice = 0;")
+            for k in range(1, len(history.GUESSES)):
+                self.program.say(f"if (missed{k} < least) {{ least = missed{k}; choice = {k}; }}")
+            self.program.say("}")
 
     def when_unknown(self) -> Iterator[bool]:
         """Code for responses that were not known; after it the iteration begins again."""
@@ -686,6 +823,15 @@ class Emitted:
     def note_lost(self, energy: Any) -> None:
         self.program.write("lost", self.program.read("lost") + energy)
 
+    def note_work(self, energy: Any) -> None:
+        """Energy that commands, drives and outer forces give in the step, J."""
+        self.program.write("work", self.program.read("work") + energy)
+
+    def when_pushed(self) -> Iterator[None]:
+        """Code for outer forces."""
+        with self.program.block("if (pushing) {"):
+            yield
+
     def clear_change(self) -> None:
         self.program.say("count += 1;")
         self.program.write("before", self.program.read("change"))
@@ -709,6 +855,16 @@ class Emitted:
         return value("law_tolerance")
 
     @property
+    def tiny(self) -> Any:
+        """Of a number: what counts as none."""
+        return value("tiny")
+
+    @property
+    def root_epsilon(self) -> Any:
+        """The square root of rounding."""
+        return value("root_epsilon")
+
+    @property
     def onward(self) -> Any:
         """How much of the last change a restart extrapolates."""
         return value("onward")
@@ -727,6 +883,7 @@ class LoopTree(Emitted):
     """Code that loops over the links of any forest; row 0 of the working memory is the ground's."""
 
     rows: Any = None  # beside the forest, `rows`
+    kept = history.MOST
 
     def __init__(
         self, program: Program, own_axes: bool = False, factor_always: bool = False, kinds: Any = None, pushed: bool = False,
@@ -769,7 +926,7 @@ class LoopTree(Emitted):
         self.program.say(" ".join(f"number({u + k}) = -gravity{k};" for k in range(3)))
 
     def unit(self, at: str) -> Any:
-        return self.per_metre if self._kind == SLIDER else 1.0
+        return self.per_metre if self._kind in (SLIDER, SLIDES) else 1.0
 
     def acting(self, at: str) -> Iterator[None]:
         with self.program.block("if (acts[i]) {"):

@@ -6,9 +6,22 @@ from collections.abc import Iterator
 from typing import Any
 
 from sharnir.emit.program import Program
-from sharnir.engine.tree.forest import COMMANDS, HINGE, INERTIAL, JOINT_LAWS, LAWS, LAWS_3, PARAMETERS, ROTOR, SLIDER, Forest
+from sharnir.engine.tree.forest import (
+    COMMANDS,
+    HINGE,
+    INERTIAL,
+    JOINT_LAWS,
+    LAWS,
+    LAWS_3,
+    PARAMETERS,
+    ROTOR,
+    SEVERAL,
+    SLIDER,
+    Forest,
+)
 from sharnir.engine.tree.storage import (
     APART,
+    ARMS,
     FOLDED,
     JOINTS,
     LAW,
@@ -64,7 +77,7 @@ class UnrolledTree(Emitted, OneForest):
         OneForest.__init__(self, forest)
         self.program, self.own_axes, self.factor_always = program, own_axes, factor_always
         self.axes = [3 * i for i in range(len(forest))] if axes is None else list(axes)
-        self.derived = ("M", "u_before", "g_before") if own_axes else ()
+        self.derived = ("M", "u_before", "g_before", *ARMS) if own_axes else ARMS
         self.stored = {name: size for name, size in SIZES.items() if name not in PARAMETERS and name not in REPORT}
         self.start = offsets(INERTIAL)
 
@@ -92,6 +105,8 @@ class UnrolledTree(Emitted, OneForest):
 
     def judged_links(self) -> Iterator[LinkView]:
         """A loop over the axes with laws: code that seldom runs is written once, and what it needs is gathered in arrays."""
+        several = [i for i in range(len(self.forest)) if self.acts(i) and self.kind_of(i) in SEVERAL]
+        yield from (LinkView(self, i) for i in several)
         axes = [i for i in range(len(self.forest)) if self.acts(i) and self.kind_of(i) in (HINGE, SLIDER, ROTOR)]
         if not axes:
             return
