@@ -1,6 +1,6 @@
-"""Cost of a step of N four-bars in a row, which share their uprights: rows beside the tree, and the other solvers.
+"""Cost of a step of N four-bars in a row, which share their uprights: simulations with default settings, by both solvers.
 
-All take turns, many steps per call, CPU time of one thread; the median over the rounds. The parallelograms stand up at first and
+Both take turns, many steps per call, CPU time of one thread; the median over the rounds. The parallelograms stand up at first and
 pass their singular poses, where they lie flat, once a second about.
 
 Run: python -m benchmarks.loops [--quick] [N ...]
@@ -13,9 +13,6 @@ from typing import Any
 import numpy as np
 
 import sharnir as sh
-from sharnir.engine.tree.build import Plan
-from sharnir.engine.tree.closures import RowTables, closures_of
-from sharnir.engine.tree.row_kernel import RowRunner
 
 H, GRAVITY = 1e-3, (0.0, -9.81, 0.0)
 
@@ -35,24 +32,11 @@ def four_bars(n: int) -> sh.Scene:
     return scene
 
 
-def rows_of(scene: sh.Scene) -> RowRunner:
-    """The same as a forest with rows beside it."""
-    sim = sh.Simulation(scene, H, solver="sequential")
-    plan = Plan(sim.model)
-    runner = RowRunner(RowTables(plan.forest(), closures_of(plan)), H, gravity=GRAVITY)
-    names = list(sim.model.body_names)
-    for i, place in enumerate(plan.places):
-        for field, value in (("V", sim.body(names[place.body]).velocity), ("W", sim.body(names[place.body]).spin)):
-            runner.numbers()[runner.rows[i, field], 0] = 0.5 * H * np.asarray(value)
-    return runner
-
-
 def main(arguments: list[str]) -> None:
     quick = "--quick" in arguments
     rounds, steps = (3, 50) if quick else (7, 400)
     for n in [int(a) for a in arguments if a.isdigit()] or [5, 10, 20, 40]:
-        makers = {"rows": rows_of(four_bars(n)), "sequential": sh.Simulation(four_bars(n), H, solver="sequential")}
-        makers["direct"] = sh.Simulation(four_bars(n), H, solver="direct", sleep=False)
+        makers = {name: sh.Simulation(four_bars(n), H, solver=name) for name in ("direct", "sequential")}
         times: dict[str, list[float]] = {name: [] for name in makers}
         for k in range(rounds + 1):
             for name, maker in makers.items():
@@ -62,7 +46,7 @@ def main(arguments: list[str]) -> None:
                     times[name].append((time.process_time() - start) / steps * 1e6)
         found = {name: float(np.median(x)) for name, x in times.items()}
         text = ", ".join(f"{name} {x:.0f} ({x / n:.1f} a bar)" for name, x in found.items())
-        print(f"{n} four-bars: {text} µs per step; rows {found['rows'] / found['sequential']:.2f} × sequential")
+        print(f"{n} four-bars: {text} µs per step; direct {found['direct'] / found['sequential']:.2f} × sequential")
 
 
 if __name__ == "__main__":

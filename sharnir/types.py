@@ -86,7 +86,7 @@ MODULES = (
     "sharnir.energy_rope_touch", "sharnir.energy_touch", "sharnir.energy_tree", "sharnir.guard", "sharnir.impulse",
     "sharnir.kinematics", "sharnir.ode", "sharnir.ode_rough", "sharnir.queries", "sharnir.rays", "sharnir.rope",
     "sharnir.rope_energy", "sharnir.rope_touch", "sharnir.sensors", "sharnir.tree",
-    "sharnir.trees", "sharnir.trees_driven", "sharnir.worlds",
+    "sharnir.trees", "sharnir.trees_all", "sharnir.trees_rows", "sharnir.worlds",
 )  # fmt: skip
 """Warp modules of the library's kernels. They have no adjoints, which halves their compile; a caller's own kernels do."""
 _options: dict[str, Any] = {"enable_backward": False}

@@ -229,6 +229,8 @@ class SolverDirect(TreeSolver):
         return 0 if self.model.collision is None else 2
 
     def _is_lean(self, control: Control) -> bool:
+        if self._trees is not None and self._trees.loosen(control):
+            self._was = None  # what was bound has no room for them
         return self._trees is not None and self._trees.act_on(control)
 
     def _judges_each(self) -> bool:

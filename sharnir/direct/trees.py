@@ -12,22 +12,25 @@ import warp as wp
 
 from sharnir.engine.tree.around import begin_steps, end_steps
 from sharnir.engine.tree.build import Plan
+from sharnir.engine.tree.closures import ROWS, RowTables, closures_of
 from sharnir.engine.tree.forest import BALL, LAWS, PRESCRIBED, ROTOR, SLIDES, TURNS
+from sharnir.engine.tree.row_storage import KEPT, packed_tables, row_memory
 from sharnir.engine.tree.runtime import LAWS_CHANGED, ROOM, TreeSettings, TreeStep, generic_kernel
 from sharnir.engine.tree.special import PHASES, Specialized, acting_laws
-from sharnir.engine.tree.storage import ROW, ROW_APART
+from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART
 from sharnir.errors import StepWarning
-from sharnir.model import KINEMATIC, Control, Model, State, fill, scene_scale
+from sharnir.model import DYNAMIC, KINEMATIC, Control, Model, State, fill, scene_scale
 from sharnir.rope.solver import HEARD, MOST_PASSES, NEVER
 from sharnir.sleep import SLOWEST, joining, reaches, rest_of
 from sharnir.solver import write
 from sharnir.spatial import matrix_to_quat
-from sharnir.tables import table
+from sharnir.tables import of_first, table
 from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
 
 TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
 ROUNDING = {"double": 1e-16, "single": 1e-7}  # rad or scene lengths, times the links: what changes by rounding
 LAW_TOLERANCE, LEAST_LAW = 1e-12, 1e-14  # of the scene's impulses: by which a law may be missed, and the least that is asked for
+HEAVY = 300.0  # times the mass of the lightest body: with rows, reactions of light links between alternate from step to step
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
 PACKAGE = os.path.dirname(os.path.dirname(__file__))  # whose files a warning is not told of
 PASSES = 30  # of an iteration: then the step is divided
@@ -50,6 +53,8 @@ class Trees:
         self.specialized = False  # whether the bound steps are
         self._generic: list[Any] | None = None  # launches of the code for any forest, where specialized code leaves steps to it
         self._told = False  # whether the user knows that laws changed
+        self.closures = closures_of(self.plan) if self.plan.beside else []
+        self.loose: set[int] = set()  # joints that may be disabled: in paths of rows they have room for all axes
         m = self.model
         self.measures = not (m.bodies.motion.numpy() == KINEMATIC).any()
         """Whether steps measure the energy that is given: all but that of bodies on prescribed motions."""
@@ -58,14 +63,25 @@ class Trees:
 
     @staticmethod
     def cover(model: Model) -> bool:
-        """Whether all of a model is trees: nothing touches, no rope hangs, nothing joins links beside the forest."""
-        if model.collision is not None or model.ropes is not None or model.casts or not len(model.com):
+        """Whether all of a model is trees, and rows beside them: nothing touches, no rope hangs, no cable runs."""
+        other = model.collision is not None or model.ropes is not None or model.casts or model.cable_names
+        return not other and len(model.com) > 0
+
+    def loosen(self, control: Control) -> bool:
+        """Give room to joints that are disabled now, or may break; whether more of them have it than had."""
+        m = self.model
+        if not self.closures or not m.joint_kinds:
             return False
-        return not Plan(model).beside
+        off = (control.enabled.numpy() == 0).any(-1) | ~m.joint_enabled
+        off |= np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) < 1e30
+        before, self.loose = self.loose, self.loose | set(np.flatnonzero(off).tolist())
+        return self.loose != before
 
     def act_on(self, control: Control) -> bool:
         """Whether all laws that act are known to the trees."""
         m = self.model
+        if self.closures and not self.settle(control):
+            return False
         if not m.speeds:
             return True
         motors = m.axes.resistance.numpy().any(-1)
@@ -83,15 +99,32 @@ class Trees:
                 return False
         return True
 
+    def settle(self, control: Control) -> bool:
+        """Whether iterations without a second gear, as they are with rows, are known to end: not with friction or limits in
+        balls, friction that several axes share, and bodies that weigh hundreds of times others.
+        """
+        m = self.model
+        mass = of_first(m.bodies.mass)[m.bodies.motion.numpy() == DYNAMIC]
+        if len(mass) and mass.max() > HEAVY * mass[mass > 0].min(initial=np.inf):
+            return False
+        if any(p.kind in (SLIDES, TURNS) for p in self.plan.places):
+            return False
+        if not m.speeds:
+            return True
+        friction = control.friction_static.numpy() + control.friction_dynamic.numpy() + control.friction_load.numpy()
+        balls = [(k, kind) for k, kind in enumerate(m.joint_kinds) if len(kind.turns) == 3]
+        return not any(kind.ball is not None or friction[m.v_start[k] : m.v_start[k] + kind.v_size].any() for k, kind in balls)
+
     @property
     def rows(self) -> int:
         """Numbers of `State.tree`."""
-        return 2 + ROOM * len(self.plan.places)
+        closures = len(self.closures) + len(KEPT) * sum(ROWS[c.kind] for c in self.closures)
+        return 2 + ROOM * len(self.plan.places) + closures
 
     @property
     def takes(self) -> float:
         """About how long a pass takes on one core, s."""
-        return 0.3e-6 * max(1, len(self.plan.places))
+        return 0.3e-6 * max(1, len(self.plan.places)) + 0.2e-6 * sum(ROWS[c.kind] for c in self.closures)
 
     def caps(self, iterations: int | None) -> list[int]:
         """Most passes of an iteration and of a step; 1 where a step that has used them up ends as it is; steps of a launch."""
@@ -123,12 +156,8 @@ class Trees:
         for p in places:
             number.append(p.axis - int(m.v_start[p.joint]) if p.axis >= 0 else 0)
         t.base_built, t.kind_built = ints([p.base for p in places]), ints([p.kind for p in places])
-        t.joint, t.body, t.carries, t.number = (
-            ints([p.joint for p in places]),
-            ints([p.body for p in places]),
-            ints(carries),
-            ints(number),
-        )
+        t.joint, t.body = ints([p.joint for p in places]), ints([-1 if p.part else p.body for p in places])
+        t.carries, t.number = ints(carries), ints(number)
         t.axis, t.sense = ints([p.axis for p in places]), ints([p.sense for p in places])
         t.slides = ints([3 if p.kind == BALL else len(p.slots) for p in places])
         t.first = ints([2 + ROOM * i for i in range(n)])
@@ -142,9 +171,10 @@ class Trees:
         varied = numbers.shape[1] > 1
         t.parameters = wp.array(numbers.ravel(), dtype=real, device=device)
         t.parameter_stride, t.parameter_world = numbers.shape[1], int(varied)
-        t.memory = wp.zeros((ROW + ROW_APART) * (n + 1) * m.worlds, dtype=real, device=device)
+        memory = (ROW + ROW_APART) * (n + 1) + self._bind_rows(t, ints)
+        t.memory = wp.zeros(memory * m.worlds, dtype=real, device=device)
         on_cpu = wp.get_device(device).is_cpu
-        t.memory_number, t.memory_world = (1, (ROW + ROW_APART) * (n + 1)) if on_cpu else (m.worlds, 1)
+        t.memory_number, t.memory_world = (1, memory) if on_cpu else (m.worlds, 1)
         t.own_axes = 0
         mass, length, speed = scene_scale(m, solver.dt)
         t.tolerance = TOLERANCE[PRECISION] * max(0.5 * solver.dt * speed / length, FINEST)
@@ -157,7 +187,9 @@ class Trees:
             t.per_change = 2.0 * mass * length / solver.dt
         reach = reaches(m)
         t.reach = wp.array(
-            [reach[p.body] if p.body >= 0 and p.kind != PRESCRIBED else -1.0 for p in places], dtype=real, device=device
+            [reach[p.body] if p.body >= 0 and not p.part and p.kind != PRESCRIBED else -1.0 for p in places],
+            dtype=real,
+            device=device,
         )
         t.slowest = SLOWEST * speed
         strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if m.joint_kinds else np.ones(0)
@@ -182,7 +214,23 @@ class Trees:
 
     def _generic_kernel(self) -> Any:
         kinds = {p.kind for p in self.plan.places if p.kind >= 0}
-        return generic_kernel(int(self.model.drives.count) > 0, kinds)
+        return generic_kernel(int(self.model.drives.count) > 0, kinds, bool(self.closures))
+
+    def _bind_rows(self, t: Any, ints: Any) -> int:
+        """What rows beside the forest are given; returns how many numbers of working memory they need."""
+        m, places = self.model, self.plan.places
+        loose = {i for i, p in enumerate(places) if p.joint in self.loose}
+        tables = RowTables(self.plan.forest(), self.closures, loose)
+        t.cut, t.geared = ints([int(p.part) for p in places]), ints([int(i in tables.geared) for i in range(len(places))])
+        t.closures, t.closure_first = len(tables.closures), 2 + ROOM * len(places)
+        if not tables.closures:
+            return 0
+        t.closure_kind, t.closure_item = ints([c.kind for c in tables.closures]), ints([c.item for c in tables.closures])
+        t.closure_a, t.closure_b = ints([c.a for c in tables.closures]), ints([c.b for c in tables.closures])
+        t.springs, t.row_tables = m.springs, ints(packed_tables(tables))
+        t.row_numbers = wp.array(tables.parameters(m.worlds).ravel(), dtype=real, device=m.device)
+        t.row_stride, t.row_world, t.closed = m.worlds, 1, CLOSED[PRECISION]
+        return row_memory(tables)
 
     # ---- specialized code ----------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from mechanisms import add_body, passive_case, quat_exp
 STORED = Path(__file__).parent.parent / "data" / "trees.npz"
 STAGES, PER_STAGE = ("chain", "tree", "laws", "rows"), 30
 STEPS = (20, 200)
-FEWEST = {"chain": 8, "tree": 30, "laws": 7, "rows": 0}  # runs of a stage that are stepped in joint coordinates
+FEWEST = {"chain": 8, "tree": 30, "laws": 7, "rows": 21}  # runs of a stage that are stepped in joint coordinates
 
 
 def chain(seed):
@@ -110,14 +110,33 @@ if STORED.exists():
             GOLDEN[name.split()[0]][name] = file[name]
 
 
+def met_a_limit(scene, dt):
+    """Whether an axis meets a limit within the later run."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sim = sh.Simulation(scene, dt, solver="direct", sleep=False)
+        for _ in range(STEPS[-1]):
+            sim.step()
+            if sim.state.limit_impulse.numpy().any():
+                return True
+    return False
+
+
 @pytest.mark.parametrize("what", STAGES)
 def test_mechanisms_end_where_they_did(what):
-    """Within 1e-10 m; where an axis met its limit, within 1e-8 m: velocities before and after an impact have tolerances."""
+    """Within 1e-10 m; where an axis met its limit, within 1e-8 m: velocities before and after an impact have tolerances.
+
+    With rows beside the tree, rounding of what they weld grows as well: 1e-9 m after 200 steps, and what follows an impact in a
+    loop is not compared that late.
+    """
     made, off, lean = scenes(), {}, 0
     for name, ends in GOLDEN[what].items():
         sim, now = run(*made[name], STEPS[: len(ends)])
+        late = len(ends) > 1 and what == "rows"
+        if late and met_a_limit(*made[name]):
+            ends, now, late = ends[:1], now[:1], False
         worst = max(np.abs(a - b).max() for a, b in zip(ends, now, strict=True))
-        bound = 1e-8 if sim.state.limit_impulse.numpy().any() else 1e-10
+        bound = 1e-8 if sim.state.limit_impulse.numpy().any() else 1e-9 if late else 1e-10
         print(f"{name}: {worst:.1e}, in joint coordinates: {sim.solver._lean}")
         if sim.solver._lean:
             lean += 1

@@ -3,6 +3,9 @@
 A joint with several free axes is a row of links, translations first; only the last of them has a body. A joint whose child is
 nearer to the ground than its parent is the same row reversed. The frame of a link is its joint's frame on the body, with z along
 the free axis; of bodies that float, or whose motion is prescribed, it is at the centre of mass, along the body's axes.
+
+A joint that closes a loop is in the forest, too: one of its bodies is cut, a part of it hangs on the joint, and rows beside the
+forest weld the parts together (`closures`). So laws, coordinates and reactions of all joints are those of links.
 """
 
 from __future__ import annotations
@@ -50,6 +53,7 @@ class Place:
     sense: int = 1  # −1: the body is the joint's parent
     first: bool = True  # of the links of its joint
     slots: tuple[int, ...] = ()  # of all axes, if it has several translations or two rotations
+    part: bool = False  # of a body that is cut, which another link has
 
     @property
     def aligned(self) -> np.ndarray:
@@ -68,14 +72,15 @@ class Place:
 class Plan:
     """The spanning forest of a model, and the numbers of its links.
 
-    Joints that close a loop, rods, gears, cables and springs between points are not in it (`beside` tells whether there are any).
+    Welds of bodies that are cut, rods, gears, cables and springs between points are not in it (`beside`: whether there are any).
     """
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.places: list[Place] = []
         self.link_of: dict[int, int] = {}
-        self.outside: list[int] = []  # joints that are not in the forest
+        self.rods: list[int] = []  # joints that are not in the forest
+        self.parts = np.ones(len(model.com), int)  # links that have a part of each body
         self._hang()
         self.numbers = self._numbers()
         self._find_rotors()
@@ -84,7 +89,7 @@ class Plan:
     def beside(self) -> bool:
         """Whether something joins links beside the forest."""
         m = self.model
-        return bool(self.outside or m.gear_names or m.spring_names or m.cable_names)
+        return bool(self.rods or self.parts.max(initial=1) > 1 or m.gear_names or m.spring_names or m.cable_names)
 
     # ---- topology ------------------------------------------------------------------------------------------------------------
 
@@ -93,13 +98,13 @@ class Plan:
         model = self.model
         dynamic = model.bodies.motion.numpy() == DYNAMIC
         near: dict[int, list[tuple[int, int]]] = {}
-        rods = [k for k, kind in enumerate(model.joint_kinds) if kind.mask and not kind.v_size]
+        rods = self.rods = [k for k, kind in enumerate(model.joint_kinds) if kind.mask and not kind.v_size]
         for k, (p, c) in enumerate(zip(model.parents, model.children, strict=True)):
             if k not in rods:
                 near.setdefault(int(p), []).append((k, int(c)))
                 near.setdefault(int(c), []).append((k, int(p)))
         seen = {b for b in range(len(dynamic)) if not dynamic[b]}
-        hangs: dict[int, list[tuple[int, int]]] = {}  # of a body: (joint, other body) that hang on it
+        hangs: dict[int, list[tuple[int, int, bool]]] = {}  # of a body: (joint, other body, a part of it) that hang on it
         used = set(rods)
         floating: list[int] = []
 
@@ -110,7 +115,7 @@ class Plan:
                     if other not in seen and (loose or model.joint_kinds[k].mask != LOOSE_MASK):
                         seen.add(other)
                         used.add(k)
-                        hangs.setdefault(base, []).append((k, other))
+                        hangs.setdefault(base, []).append((k, other, False))
                         todo.append(other)
 
         walk(sorted(seen), False)
@@ -121,26 +126,38 @@ class Plan:
                 floating.append(b)
                 walk([b], False)
                 walk(sorted(seen), True)
+        for k, (p, c) in enumerate(zip(model.parents, model.children, strict=True)):
+            if k not in used and (dynamic[p] or dynamic[c]) and not self._idle(k):
+                body, base = (int(c), int(p)) if dynamic[c] else (int(p), int(c))
+                hangs.setdefault(base, []).append((k, body, True))
+                self.parts[body] += 1
         kinematic = model.bodies.motion.numpy() == KINEMATIC
-        roots = [b for b in range(1, len(dynamic)) if b in floating or kinematic[b] or (not dynamic[b] and b in hangs)]
+        ends = {int(b) for k in rods for b in (model.parents[k], model.children[k])}
+        ends |= {int(b) for side in (model.springs.parent, model.springs.child) if model.spring_names for b in side.numpy()}
+        roots = [
+            b for b in range(1, len(dynamic)) if b in floating or kinematic[b] or (not dynamic[b] and (b in hangs or b in ends))
+        ]
         for b in (0, *roots):
             if b > 0:
                 self.link_of[b] = len(self.places)
                 self.places.append(Place(GROUND, FREE if dynamic[b] else PRESCRIBED, body=b))
             self._branch(b, hangs)
-        both_fixed = {k for k, (p, c) in enumerate(zip(model.parents, model.children, strict=True)) if not dynamic[[p, c]].any()}
-        self.outside = rods + [k for k in range(len(model.joint_kinds)) if k not in used and k not in both_fixed]
 
-    def _branch(self, root: int, hangs: dict[int, list[tuple[int, int]]]) -> None:
+    def _idle(self, k: int) -> bool:
+        """Whether a joint does nothing: it allows every motion, and no law acts on its axes."""
+        return self.model.joint_kinds[k].mask == LOOSE_MASK and not any(axis.acts for axis in self.model.joint_axes[k])
+
+    def _branch(self, root: int, hangs: dict[int, list[tuple[int, int, bool]]]) -> None:
         """The links of all that hangs on a body, depth first."""
-        todo = [(root, k, b) for k, b in reversed(hangs.get(root, []))]
+        todo = [(root, *what) for what in reversed(hangs.get(root, []))]
         while todo:
-            base, k, body = todo.pop()
-            self._joint(k, base, body)
-            todo += [(body, k2, b2) for k2, b2 in reversed(hangs.get(body, []))]
+            base, k, body, part = todo.pop()
+            self._joint(k, base, body, part)
+            if not part:
+                todo += [(body, *what) for what in reversed(hangs.get(body, []))]
 
-    def _joint(self, k: int, base: int, body: int) -> None:
-        """The links of a joint."""
+    def _joint(self, k: int, base: int, body: int, part: bool) -> None:
+        """The links of a joint; `part`: a part of the body, which is cut, hangs on it."""
         model, kind = self.model, self.model.joint_kinds[k]
         sense = 1 if model.children[k] == body else -1
         v, q = int(model.v_start[k]), int(model.q_start[k])
@@ -162,9 +179,11 @@ class Plan:
         for n, (what, slot, axis, coordinate) in enumerate(rows[::sense]):
             last = n == len(rows) - 1
             several = together.get(axis, ())
-            self.places.append(Place(at_link, what, k, body if last else -1, slot, axis, coordinate, sense, n == 0, several))
+            own = (body if last else -1, slot, axis, coordinate, sense, n == 0, several, part and last)
+            self.places.append(Place(at_link, what, k, *own))
             at_link = len(self.places) - 1
-        self.link_of[body] = at_link
+        if not part:
+            self.link_of[body] = at_link
 
     def _shared(self, k: int, axes: slice) -> bool:
         """Whether friction bounds the vector of some axes of a joint."""
@@ -218,9 +237,10 @@ class Plan:
                 self.own_point[i] = tables[f"{sides[1]}_point"][p.joint]
             if p.body >= 0 and p.kind != PRESCRIBED:
                 Q = self.own_turn[i]
-                out["mass"][i] = mass[p.body]
+                own_mass, own_inertia = mass[p.body] / self.parts[p.body], inertia[p.body] / self.parts[p.body]
+                out["mass"][i] = own_mass
                 out["com"][i] = -np.einsum("wji,wj->wi", Q, self.own_point[i])
-                out["inertia"][i] = np.swapaxes(Q, 1, 2) @ self._inertia(inertia[p.body], mass[p.body], out["com"][i]) @ Q
+                out["inertia"][i] = np.swapaxes(Q, 1, 2) @ self._inertia(own_inertia, own_mass, out["com"][i]) @ Q
         if worlds > 1 and all((x == x[:, :1]).all() for x in out.values()):
             out = {name: x[:, :1] for name, x in out.items()}
             self.own_turn, self.own_point = self.own_turn[:, :1], self.own_point[:, :1]

@@ -1,26 +1,26 @@
 """Constraints and forces between links that are not joints of the forest, and the tables of their rows.
 
-A `Closure` joins two links, or a link and the ground, by one of a few elementary kinds. A joint that closes a loop is a point, or
-up to three planes, and up to three right angles (`closing_joint`). Every closure has one row per equation, a point has three.
-Points and axes are in the frames of the links that carry them.
+A `Closure` joins two links, or a link and the ground, by one of a few elementary kinds. The parts of a body that is cut are
+welded by a point and three right angles (`weld`). Every closure has one row per equation, a point has three. Points and axes are
+in the frames of the links that carry them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from sharnir.engine.tree.forest import GROUND, Forest
 from sharnir.envelope import close_order
-from sharnir.spatial import quat_to_matrix
 from sharnir.tables import columns
 
-POINT, ANGLE, PLANE, ROD, SPRING, GEAR = range(6)
-ROWS = (3, 1, 1, 1, 1, 1)  # equations by kind
-SPEEDS = (1, 1, 3, 6, 0, 6)  # numbers of a row on a link's joint, by the kinds of `forest`
+POINT, ANGLE, ROD, SPRING, GEAR = range(5)
+ROWS = (3, 1, 1, 1, 1)  # equations by kind
+SPEEDS = (1, 1, 3, 6, 0, 6, 1, 3, 3)  # numbers of a row on a link's joint, by the kinds of `forest`
+LOOSE = 6  # the same of a joint that may be disabled, so that its link floats
 PARAMETERS = {"point_a": 3, "point_b": 3, "axis_a": 3, "axis_b": 3}
 PARAMETERS |= dict.fromkeys(("length", "stiffness", "damping", "ratio", "on"), 1)
 Numbers = Sequence[float] | np.ndarray
@@ -35,16 +35,17 @@ class Closure:
     """One constraint, or spring, between links a and b.
 
     Args:
-        kind: POINT: both points in one place. ANGLE: both axes at a right angle. PLANE: point b in the plane through point a
-            across axis a. ROD: points at the distance `length`. SPRING: between the points. GEAR: q_a = ratio q_b + length, of
-            the links' own joints, hinges or sliders.
+        kind: POINT: both points in one place. ANGLE: both axes at a right angle. ROD: points at the distance `length`. SPRING:
+            between the points. GEAR: q_a = ratio q_b + length, of the links' own joints, hinges or sliders.
         a, b: indices of links; GROUND.
         point_a, point_b, axis_a, axis_b: (3,) in the links' frames.
         length: m; of a gear, m or rad.
         stiffness, damping: N/m, N·s/m.
         ratio: of a gear.
         on: 0.0 takes the closure out.
-        joint: number of the joint of the model that it is a part of; −1: none.
+        item: number of the joint (of a rod), spring or gear of the model; −1: a weld.
+
+    Points, axes and numbers may differ from world to world: (worlds, 3), (worlds,).
     """
 
     kind: int
@@ -54,58 +55,49 @@ class Closure:
     point_b: Numbers = field(default_factory=zeros)
     axis_a: Numbers = field(default_factory=zeros)
     axis_b: Numbers = field(default_factory=zeros)
-    length: float = 0.0
-    stiffness: float = 0.0
-    damping: float = 0.0
+    length: Any = 0.0
+    stiffness: Any = 0.0
+    damping: Any = 0.0
     ratio: float = 0.0
     on: float = 1.0
-    joint: int = -1
+    item: int = -1
 
     def values(self) -> dict[str, list[float]]:
-        """The parameters as lists of numbers, by name."""
-        return {name: np.atleast_1d(np.asarray(getattr(self, name), float)).tolist() for name in PARAMETERS}
+        """The parameters of the first world as lists of numbers, by name."""
+        return {name: self._of_worlds(name, size)[0].tolist() for name, size in PARAMETERS.items()}
+
+    def table(self, worlds: int) -> np.ndarray:
+        """(numbers, worlds)."""
+        rows = [np.broadcast_to(self._of_worlds(name, size).T, (size, worlds)) for name, size in PARAMETERS.items()]
+        return np.concatenate(rows)
+
+    def _of_worlds(self, name: str, size: int) -> np.ndarray:
+        return np.asarray(getattr(self, name), float).reshape(-1, size)
 
 
-def closing_joint(
-    a: int, b: int, point_a: Numbers, point_b: Numbers, frame_a: np.ndarray, frame_b: np.ndarray, mask: int,
-    turns: Sequence[int] = (),
-) -> list[Closure]:  # fmt: skip
-    """Closures of a joint between its parent a and its child b.
+def weld(a: int, b: int, points: Sequence[Numbers], frames: Sequence[np.ndarray]) -> list[Closure]:
+    """Closures that hold two parts of a body together.
 
     Args:
-        point_a, point_b: (3,) m, anchors in the links' frames.
-        frame_a, frame_b: (3, 3) axes of the joint's frames as columns, in the links' frames.
-        mask: bit i is set if axis i is free: translations 0 1 2, rotations 3 4 5, along the parent's frame.
-        turns: free rotations (0, 1, 2) in the order of the coordinates; of two, the first is the parent's.
+        a, b: links.
+        points: (…, 3) m, of one place of the body in both links' frames.
+        frames: (…, 3, 3) the body's axes as columns, in both links' frames.
     """
-    ends: Any = {"point_a": point_a, "point_b": point_b}
-    out = [Closure(POINT, a, b, **ends)] if not mask & 7 else []
-    if mask & 7:
-        out = [Closure(PLANE, a, b, **ends, axis_a=frame_a[:, i]) for i in range(3) if not mask >> i & 1]
-
-    def angle(i: int, j: int) -> Closure:
-        return Closure(ANGLE, a, b, axis_a=frame_a[:, i], axis_b=frame_b[:, j])
-
-    if len(turns) == 0:
-        out += [angle(0, 1), angle(1, 2), angle(2, 0)]
-    elif len(turns) == 1:
-        n = turns[0]
-        out += [angle(n, (n + 1) % 3), angle(n, (n + 2) % 3)]
-    elif len(turns) == 2:
-        out.append(angle(turns[0], turns[1]))
-    return out
+    angles = [Closure(ANGLE, a, b, axis_a=frames[0][..., i], axis_b=frames[1][..., (i + 1) % 3]) for i in range(3)]
+    return [Closure(POINT, a, b, *points), *angles]
 
 
 class RowTables:
     """Where the numbers of rows are, and which rows feel each other through the forest.
 
     A closure's *path* are the links on the way from its two links to the ground, outermost first. On every link of the path a row
-    has as many numbers as the link's joint has speeds. Rows are coupled if their paths share links; their matrix is kept within
-    its envelope, row by row, up to the diagonal.
+    has as many numbers as the link's joint has speeds; six, if it is one of the `loose` links, which may float in some worlds.
+    Rows are coupled if their paths share links; their matrix is kept within its envelope, row by row, up to the diagonal.
     """
 
-    def __init__(self, forest: Forest, closures: Sequence[Closure]) -> None:
+    def __init__(self, forest: Forest, closures: Sequence[Closure], loose: Collection[int] = ()) -> None:
         self.forest = forest
+        self.speeds = [LOOSE if i in loose else SPEEDS[link.kind] for i, link in enumerate(forest.links)]
         self.geared = {link for c in closures if c.kind == GEAR for link in (c.a, c.b)}  # links on which laws have to act
         for n, c in enumerate(closures):
             for link in (c.a, c.b):
@@ -132,24 +124,23 @@ class RowTables:
 
     def _tables(self) -> dict[str, list[int]]:
         """Whole numbers by name; lists that end in `_start` have one entry more than there are items."""
-        kinds = [link.kind for link in self.forest.links]
         t: dict[str, list[int]] = {"kind": [c.kind for c in self.closures], "a": [c.a for c in self.closures]}
         t |= {"b": [c.b for c in self.closures], "row_start": [0], "path_start": [0], "path": [], "offset": [], "y_start": [0]}
         places: list[dict[int, int]] = []  # of each closure: link → its first number in a row
         for c, path in zip(self.closures, self.paths, strict=True):
             at, size = {}, 0
             for link in path:
-                at[link], size = size, size + SPEEDS[kinds[link]]
+                at[link], size = size, size + self.speeds[link]
             places.append(at)
             t["path"] += path
             t["offset"] += at.values()
             t["path_start"].append(len(t["path"]))
             t["row_start"].append(t["row_start"][-1] + ROWS[c.kind])
             t["y_start"] += [t["y_start"][-1] + size * (k + 1) for k in range(ROWS[c.kind])]
-        t |= self._couplings(kinds, t["row_start"], places)
+        t |= self._couplings(t["row_start"], places)
         return t
 
-    def _couplings(self, kinds: list[int], row_start: list[int], places: list[dict[int, int]]) -> dict[str, list[int]]:
+    def _couplings(self, row_start: list[int], places: list[dict[int, int]]) -> dict[str, list[int]]:
         """Pairs of closures (i ≥ j) that share links, the numbers that they share, and the envelope of the matrix."""
         t: dict[str, list[int]] = {"block_i": [], "block_j": [], "shared_start": [0], "shared_i": [], "shared_j": []}
         first = list(range(row_start[-1]))
@@ -161,7 +152,7 @@ class RowTables:
                 t["block_i"].append(i)
                 t["block_j"].append(j)
                 for link in shared:
-                    for k in range(SPEEDS[kinds[link]]):
+                    for k in range(self.speeds[link]):
                         t["shared_i"].append(places[i][link] + k)
                         t["shared_j"].append(places[j][link] + k)
                 t["shared_start"].append(len(t["shared_i"]))
@@ -174,10 +165,9 @@ class RowTables:
     def __len__(self) -> int:
         return self.tables["row_start"][-1]
 
-    def parameters(self) -> np.ndarray:
-        """(closures, numbers per closure)."""
-        rows = [[x for name in PARAMETERS for x in c.values()[name]] for c in self.closures]
-        return np.array(rows, float).reshape(len(self.closures), sum(PARAMETERS.values()))
+    def parameters(self, worlds: int = 1) -> np.ndarray:
+        """(numbers per closure · closures, worlds)."""
+        return np.concatenate([np.zeros((0, worlds)), *(c.table(worlds) for c in self.closures)])
 
     def sizes(self) -> dict[str, int]:
         """Numbers of all rows, of their responses and of their matrix."""
@@ -189,38 +179,38 @@ class RowTables:
 
 
 def closures_of(plan: Any, gear_starts: Sequence[float] = ()) -> list[Closure]:
-    """Closures of what is beside the forest of a model: joints that close loops, rods, springs between points, gears.
+    """Closures of what is beside the forest of a model: welds of bodies that are cut, rods, springs between points, gears.
 
     Args:
-        plan: the `build.Plan` of the model. Laws on the axes of joints that close loops are not taken.
+        plan: the `build.Plan` of the model.
         gear_starts: q_a − ratio q_b to be kept, by gear; 0 unless given.
     """
     model = plan.model
     out: list[Closure] = []
     joints, springs, gears = model.joints, model.springs, model.gears
-    points = [columns(x)[:, 0] for x in (joints.parent_point, joints.child_point)] if plan.outside else []
-    frames = [quat_to_matrix(columns(x)[:, 0]) for x in (joints.parent_frame, joints.child_frame)] if plan.outside else []
-    for k in plan.outside:
-        kind = model.joint_kinds[k]
+    for i, place in enumerate(plan.places):
+        if place.part:
+            ends = plan.link_of[place.body], i
+            points = [_local(plan, link, np.zeros((1, 3))) for link in ends]
+            frames = [np.swapaxes(plan.own_turn[link], -1, -2) for link in ends]
+            out += weld(*ends, points, frames)
+    for k in plan.rods:
         a, b = (_end(plan, int(side[k])) for side in (model.parents, model.children))
-        at_a, at_b = (_local(plan, end, x[k]) for end, x in zip((a, b), points, strict=True))
-        if kind.mask and not kind.v_size:
-            out.append(Closure(ROD, a, b, at_a, at_b, length=float(joints.rod.numpy()[k]), joint=k))
-        else:
-            F_a, F_b = (_turned(plan, end, x[k]) for end, x in zip((a, b), frames, strict=True))
-            out += [replace(c, joint=k) for c in closing_joint(a, b, at_a, at_b, F_a, F_b, kind.mask, kind.turns)]
+        points = (columns(x)[k] for x in (joints.parent_point, joints.child_point))
+        at_a, at_b = (_local(plan, end, x) for end, x in zip((a, b), points, strict=True))
+        out.append(Closure(ROD, a, b, at_a, at_b, length=float(joints.rod.numpy()[k]), item=k))
     for n in range(int(springs.count)):
         a, b = (_end(plan, int(side.numpy()[n])) for side in (springs.parent, springs.child))
         places = (springs.parent_point, springs.child_point)
-        at_a, at_b = (_local(plan, end, x.numpy()[n]) for end, x in zip((a, b), places, strict=True))
-        rest, stiffness, damping = (float(columns(x)[n, 0]) for x in (springs.rest, springs.stiffness, springs.damping))
-        out.append(Closure(SPRING, a, b, at_a, at_b, length=rest, stiffness=stiffness, damping=damping))
-    of_axis = {place.axis: i for i, place in enumerate(plan.places) if place.axis >= 0}
+        at_a, at_b = (_local(plan, end, x.numpy()[n][None]) for end, x in zip((a, b), places, strict=True))
+        rest, stiffness, damping = (columns(x)[n] for x in (springs.rest, springs.stiffness, springs.damping))
+        out.append(Closure(SPRING, a, b, at_a, at_b, length=rest, stiffness=stiffness, damping=damping, item=n))
+    of_axis = {p.axis + n: i for i, p in enumerate(plan.places) if p.axis >= 0 for n in range(max(1, len(p.slots)))}
     for n in range(len(model.gear_names)):
         sides = ((gears.joint_a, gears.axis_a), (gears.joint_b, gears.axis_b))
         a, b = (of_axis[int(model.v_start[j.numpy()[n]]) + int(x.numpy()[n])] for j, x in sides)
         start = float(gear_starts[n]) if len(gear_starts) else 0.0
-        out.append(Closure(GEAR, a, b, ratio=float(gears.ratio.numpy()[n]), length=start))
+        out.append(Closure(GEAR, a, b, ratio=float(gears.ratio.numpy()[n]), length=start, item=n))
     return out
 
 
@@ -234,10 +224,7 @@ def _end(plan: Any, body: int) -> int:
 
 
 def _local(plan: Any, link: int, point: np.ndarray) -> np.ndarray:
-    """A point of a body, from its centre of mass in its axes, in the frame of its link."""
-    return point if link == GROUND else plan.own_turn[link, 0].T @ (point - plan.own_point[link, 0])
-
-
-def _turned(plan: Any, link: int, axes: np.ndarray) -> np.ndarray:
-    """Axes of a body in the frame of its link."""
-    return axes if link == GROUND else plan.own_turn[link, 0].T @ axes
+    """(worlds, 3) a point of a body, from its centre of mass in its axes, in the frame of its link."""
+    if link == GROUND:
+        return point
+    return np.einsum("...ji,...j->...i", plan.own_turn[link], point - plan.own_point[link])

@@ -15,7 +15,7 @@ from sharnir.emit.program import QUOTIENTS, UNDEFINED, Program
 from sharnir.engine.tree.forest import FREE, INERTIAL, JOINT_LAWS, LAWS, PRESCRIBED, SEVERAL, TURNING, Forest
 from sharnir.engine.tree.history import FIRST, KEPT
 from sharnir.engine.tree.row_storage import RowLoopTree
-from sharnir.engine.tree.step import finish, guess, project, report, solve, step
+from sharnir.engine.tree.step import close_pose, finish, guess, project, report, solve, step
 from sharnir.engine.tree.storage import (
     FIELDS_OF,
     GATHERED,
@@ -65,7 +65,7 @@ const int* const bases = base_of.data; const int* const kinds = kind_of.data; co
 #define stored(k) state.data[(k)*worlds + w]
 #define parameter(k) parameters.data[(k)*parameter_stride + w*parameter_world]
 #define axis_of(i) (3*(i))
-const int most = 1 << 30; const real per_metre = real(1.0), rounding = real(400.0)*tolerance;
+const int most = 1 << 30; const real per_metre = real(1.0), rounding = real(400.0)*tolerance, closed_gap = rounding;
 real* const numbers = memory.data; const int memory_size = {row}*(links + 1);""".replace("{row}", str(ROW + ROW_APART))
 
 
@@ -94,7 +94,7 @@ def _table(name: str) -> str:
 SIMULATION = Source(
     f"""auto& x = t.data[0];
 const int worlds = x.worlds, links = x.links;
-const real dt = x.settings.dt.data[0], law_tolerance = x.law_tolerance;
+const real dt = x.settings.dt.data[0], law_tolerance = x.law_tolerance, closed_gap = x.closed;
 const real per_metre = x.settings.per_metre.data[0], rounding = x.rounding; const bool pushing = x.pushed.data[w] == 1;
 const int limit = x.settings.iterations.data[1], most = x.settings.iterations.data[2];
 const bool coarse = x.settings.iterations.data[3] == 1, watching = x.settings.sleep.data[0] < real(1.0e30);
@@ -166,7 +166,8 @@ class Form:
     def rescale(self) -> str:
         """Fields for a step that is longer by `factor`."""
         push = [(n, "factor*factor") for n in PUSH if self.tree.pushed]
-        return self.each(
+        rows = self.tree.rows.rescale() if self.tree.rows else ""
+        return rows + self.each(
             lambda at, kind: [
                 f"{at(n, k)} *= {by};"
                 for n, by in [*((n, "factor") for n in SCALED if self.has(n, kind)), *push]
@@ -209,6 +210,9 @@ class Form:
         p, tree = self.program, self.tree
         tree.begins = True
         with p.block("for (;;) {"):
+            if tree.rows:
+                with p.block("if (renew) {"):
+                    close_pose(tree)
             for _ in tree.when_stopped():
                 project(tree)
                 p.say("const real joules = lost*real(4.0)/(h*h); lost = real(0.0);")
@@ -227,7 +231,10 @@ class Form:
             p.say("}")
             p.say("unknown = false; learned = false;")
             solve(tree)
-            p.say(f"if (failed && !(change <= real({LOOSE})*rounding) && !(coarse && count >= most)) {{")
+            missed = f"(failed && !(change <= real({LOOSE})*rounding))"
+            if tree.rows:
+                missed = f"({missed} || (size > 1 && {tree.rows.are_apart()}))"
+            p.say(f"if ({missed} && !(coarse && count >= most)) {{")
             p.say("failed = 0; if (onward > real(0.0)) { onward = real(0.0); restarted = true; continue; }")
             p.say("onward = real(1.0);")
             p.say(f"if (size == {FINEST}) {{ {self.store()} }}")
@@ -244,6 +251,8 @@ class Form:
 bool renew = fresh > 0, broken = false;
 h = dt; stopped = fresh; if (!fresh) {{ const int kept = (int)stored(1);
 gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(kept) > real(0.25); }} {SET_STEP}"""
+        if tree.rows:
+            before += tree.rows.clear_responses("fresh")
         after = "x.passes.data[w] = count; x.parts.data[w] = parts; x.change.data[w] = change; x.taken.data[w] = taken;"
         after += " x.hit.data[w] = hit; x.work.data[w] += work; return broken ? -1 - made : made;"
         kept = f"stored(1) = real(gear + {CHOICES}*choice) + (restarted ? real(0.5) : real(0.0));"
@@ -412,10 +421,10 @@ class Loop(Form):
         return "\n".join([*out, "}}"])
 
     def load(self) -> str:
-        return self._copy(True)
+        return self._copy(True) + (self.tree.rows.load() if self.tree.rows and self.source.first else "")
 
     def store(self) -> str:
-        return self._copy(False)
+        return self._copy(False) + (self.tree.rows.store() if self.tree.rows and self.source.first else "")
 
 
 assert list(MEMORY)[: len(INERTIAL)] == list(INERTIAL)  # so that they are copied as they stand

@@ -769,6 +769,8 @@ class Prescribed(NoLaws):
     carried = Free.carried
 
     def moved(self, link: Any, u: Vector, g: Vector) -> tuple[Vector, Vector]:
+        if link.tree.closes:
+            return u, ZERO
         if link.tree.rests:  # velocities of the start
             return u + link.zl1, link.zv1
         return u + link.zl, link.zv

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from sharnir.engine.tree.closures import RowTables
 from sharnir.engine.tree.code import loop_code, loop_memory, state_size, stored_fields, unrolled_code
 from sharnir.engine.tree.forest import USUAL, Forest
+from sharnir.engine.tree.row_storage import packed_tables, row_memory
 from sharnir.engine.tree.storage import TOLERANCE
 
 REALS: dict[str, Any] = {"double": wp.float64, "single": wp.float32}
@@ -31,7 +33,8 @@ def tree_kernel(body: str, precision: str) -> Any:
         parameters: wp.array(dtype=real), law_values: wp.array(dtype=real), parameter_stride: int, parameter_world: int,
         links: int, base_of: wp.array(dtype=int), kind_of: wp.array(dtype=int),
         acts_on: wp.array(dtype=int), law_tolerance: real, memory: wp.array(dtype=real),
-        gx: real, gy: real, gz: real,
+        gx: real, gy: real, gz: real, row_tables: wp.array(dtype=int), row_numbers: wp.array(dtype=real), row_stride: int,
+        row_world: int,
     ) -> int:  # fmt: skip
         """Advance a world; returns the number of iterations."""
         return 0
@@ -42,12 +45,13 @@ def tree_kernel(body: str, precision: str) -> Any:
         parameters: wp.array(dtype=real), law_values: wp.array(dtype=real), parameter_stride: int, parameter_world: int,
         links: int, base_of: wp.array(dtype=int), kind_of: wp.array(dtype=int),
         acts_on: wp.array(dtype=int), law_tolerance: real, memory: wp.array(dtype=real),
-        gx: real, gy: real, gz: real, iterations: wp.array(dtype=int),
+        gx: real, gy: real, gz: real, row_tables: wp.array(dtype=int), row_numbers: wp.array(dtype=real), row_stride: int,
+        row_world: int, iterations: wp.array(dtype=int),
     ):  # fmt: skip
         w = wp.tid()
         iterations[w] = tree_steps(
             state, worlds, w, steps, h, tolerance, limit, parameters, law_values, parameter_stride, parameter_world, links,
-            base_of, kind_of, acts_on, law_tolerance, memory, gx, gy, gz,
+            base_of, kind_of, acts_on, law_tolerance, memory, gx, gy, gz, row_tables, row_numbers, row_stride, row_world,
         )  # fmt: skip
 
     options = {"fast_math": precision == "single", "enable_backward": False, "cpu_compiler_flags": CPU_FLAGS}
@@ -72,12 +76,13 @@ class TreeRunner:
         law_tolerance: impulse (N·m·s, N·s) up to which laws of an axis may be missed.
         limit: iterations of a step at most.
         per_world: `parameters` and `laws` are [number, world] instead of [number], for the caller to set.
+        rows: of closures beside the forest; not with `specialize`.
     """
 
     def __init__(
         self, forest: Forest, h: float, *, specialize: bool = False, precision: str = "double", worlds: int = 1,
         device: Any = "cpu", gravity: tuple[float, float, float] = (0.0, 0.0, -9.81), tolerance: float | None = None,
-        law_tolerance: float = 1e-12, limit: int = 30, per_world: bool = False,
+        law_tolerance: float = 1e-12, limit: int = 30, per_world: bool = False, rows: RowTables | None = None,
     ) -> None:  # fmt: skip
         self.forest, self.h, self.worlds, self.device, self.gravity = forest, h, worlds, device, gravity
         self.tolerance = TOLERANCE[precision] if tolerance is None else tolerance
@@ -85,7 +90,12 @@ class TreeRunner:
         on_gpu = wp.get_device(device).is_cuda  # there less code counts for more than fewer operations
         real_name = CPP[precision]
         known = kinds_of(forest)
-        body = unrolled_code(forest, real_name, factor_always=on_gpu) if specialize else loop_code(real_name, kinds=known)
+        if specialize and rows is not None:
+            raise ValueError("specialize is True and rows are given: code for one forest knows no rows beside it")
+        if specialize:
+            body = unrolled_code(forest, real_name, factor_always=on_gpu)
+        else:
+            body = loop_code(real_name, kinds=known, rows=rows is not None)
         if not per_world:  # constant places need no registers for their addresses
             body = body.replace("*parameter_stride + w*parameter_world", "")
         real = REALS[precision]
@@ -102,8 +112,12 @@ class TreeRunner:
             return wp.array(np.array(values, np.int32), dtype=int, device=device)
 
         self._tables = [column([link.base for link in forest.links]), column([link.kind for link in forest.links])]
-        self._tables.append(column([int(bool(link.laws)) for link in forest.links]))
-        self._memory = wp.zeros(loop_memory(forest) * worlds, dtype=real, device=device)
+        geared = set() if rows is None else rows.geared
+        self._tables.append(column([int(bool(link.laws) or i in geared) for i, link in enumerate(forest.links)]))
+        numbers = np.zeros(0) if rows is None else rows.parameters().ravel()
+        self._rows = [column([] if rows is None else packed_tables(rows)), wp.array(numbers, dtype=real, device=device), 1, 0]
+        memory = loop_memory(forest) + (0 if rows is None else row_memory(rows))
+        self._memory = wp.zeros(memory * worlds, dtype=real, device=device)
         self.iterations = wp.zeros(worlds, dtype=int, device=device)
         self._settings: Any = None  # of the recorded launch
         self._launch: Any = None
@@ -124,7 +138,7 @@ class TreeRunner:
         if settings != self._settings:  # a recorded launch costs a third of a new one
             inputs = [self.state, self.worlds, n, self.h, self.tolerance, self.limit, self.parameters, self.laws]
             inputs += [*self._strides, len(self.forest)]
-            inputs += [*self._tables, self.law_tolerance, self._memory, *map(float, self.gravity)]
+            inputs += [*self._tables, self.law_tolerance, self._memory, *map(float, self.gravity), *self._rows]
             self._launch = wp.launch(
                 self._kernel, dim=self.worlds, inputs=inputs, outputs=[self.iterations], device=self.device, record_cmd=True
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator
 from typing import Any
@@ -13,16 +14,22 @@ from sharnir.engine.tree.closures import PARAMETERS, RowTables
 from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.number_tree import NumberTree
 from sharnir.engine.tree.rows import CLOSURES
-from sharnir.engine.tree.storage import LinkView, LoopTree, numbers, pack
+from sharnir.engine.tree.storage import CLOSED, ROW_APART, LinkView, LoopTree, numbers, pack
 
 MOST = 3  # rows of a closure
+CLOSES = 0.1  # of the gap of a weld, in a step
+# in double and in single precision: a pivot that is a smaller part of the row's own response is that of a dependent row; a
+# response that is a smaller part of what the joints could do is rounding; a gap, as an angle, that no step may open
+DEPENDENT, HELD, WIDE = (1e-10, 1e-4), (1e-13, 1e-6), (1e-9, 1e-4)
+FALLS = 0.25  # of the square of the largest gap: what a round that closes the pose leaves of it
 # of links, where there are rows
 LINK_FIELDS = {"origin": 3, "row_f": 3, "row_n": 3, "row_e": 1, "path_e": 1}
 PATH = ("l", "n", "rate_l", "rate_n")  # force and moment of J, then of J₁
 LINK_FIELDS |= {f"path_{part}{k}": 3 for k in range(MOST) for part in PATH}
-VECTORS = ("start_a", "start_b", "start", "start_d", "arm_a", "arm_b", "line", "line_1", "between", "force", "moment")
+VECTORS = ("start_a", "start_b", "start", "arm_a", "arm_b", "line", "line_1", "force")
 WORK = dict.fromkeys(VECTORS, 3) | {"soft": 1, "by_a": 1, "by_b": 1}  # of closures
-PER_ROW = ("impulse", "gap", "rest", "could", "soft", "turn", "pivot", "taken", "size_l", "size_n")
+PER_ROW = ("impulse", "gap", "rest", "could", "soft", "turn", "pivot", "taken", "size_l", "size_n", "last", "before")
+KEPT = ("last", "before")  # of these, between steps
 RESPONSES = ("y", "x", "rate")
 TABLES = (
     "kind", "a", "b", "row_start", "path_start", "path", "offset", "y_start", "block_i", "block_j", "shared_start", "shared_i",
@@ -94,10 +101,16 @@ class ClosureView:
 class RowMath:
     """What rows of floats and of emitted code share."""
 
+    tree: Any
     plus: Any
     whole: Any
     get: Any
     put: Any
+
+    @property
+    def share(self) -> float:
+        """How much of the gap of a weld a step closes: its rounding is not to shake velocities."""
+        return 1.0 if self.tree.closes else CLOSES
 
     def responses(self, name: str, r: Any, at: Any, n: int) -> list[Any]:
         """n numbers of row r from `at` on: y, x, or rate (y₁)."""
@@ -116,6 +129,8 @@ class RowMath:
 class NumberRows(RowMath):
     """Rows of floats."""
 
+    dependent, held = DEPENDENT[0], HELD[0]
+
     def __init__(self, tree: Any, tables: RowTables) -> None:
         self.tree, self.tables = tree, tables
         sizes = tables.sizes()
@@ -126,8 +141,13 @@ class NumberRows(RowMath):
 
     @property
     def resting(self) -> bool:
-        """Whether velocities are projected."""
+        """Whether velocities are projected, or the pose is closed."""
         return bool(self.tree.rests)
+
+    @property
+    def closing(self) -> bool:
+        """Whether the pose is closed."""
+        return bool(self.tree.closes)
 
     def as_function(self, name: str) -> Iterator[None]:
         """Once; emitted code has a function of what is done in it, which is called."""
@@ -136,9 +156,18 @@ class NumberRows(RowMath):
     def clear_open(self) -> None:
         self.open = 0.0
 
-    def raise_open(self, x: float) -> None:
-        """The largest square of a gap, as an angle, in `open`."""
-        self.open = max(self.open, x)
+    def raise_open(self, end: float, start: float) -> None:
+        """The largest square of a gap, as an angle, in `open`; that of the start of the step is for emitted code."""
+        self.open = max(self.open, end)
+
+    def begin_closing(self) -> None:
+        self.before = math.inf
+
+    def is_closed(self) -> bool:
+        """Whether `open` is that of no gap, or does not fall any more."""
+        done = self.open <= CLOSED["double"] ** 2 or self.open > FALLS * self.before
+        self.before = self.open
+        return done
 
     def keep(self, x: float) -> float:
         """A number for the loops that follow."""
@@ -236,7 +265,11 @@ class LoopRows(RowMath):
 
     def head(self, owner: str) -> list[str]:
         """Declarations: the table begins with sizes and with where its parts begin. `owner` has row_tables, row_numbers …"""
-        lines = [f"const int* const t_all = {owner}row_tables.data; real open_gap = real(0.0);"]
+        lines = ["real " + ", ".join(f"open_{name} = real(0.0)" for name in ("gap", "start", "before")) + ";"]
+        bounds = {"dependent": DEPENDENT, "held": HELD, "wide": WIDE}
+        parts = [f"{name} = sizeof(real) == 8 ? real({x!r}) : real({y!r})" for name, (x, y) in bounds.items()]
+        lines.append("const real " + ", ".join(parts) + "; (void)wide;")
+        lines.append(f"const int* const t_all = {owner}row_tables.data;")
         lines += [f"const int n_{name} = t_all[{k}];" for k, name in enumerate(COUNTS)]
         lines += [f"const int* const t_{name} = t_all + t_all[{len(COUNTS) + k}];" for k, name in enumerate(TABLES)]
         lines += [f"const int at_links = memory_size, at_closures = at_links + {self.tree.row_size}*(links + 1);"]
@@ -246,28 +279,44 @@ class LoopRows(RowMath):
         given = f"{owner}row_numbers.data[({self.record_given}*c + (k))*{owner}row_stride + w*{owner}row_world]"
         return [*lines, f"#define given(k) {given}"]
 
-    resting = value("resting", "bool")
+    resting, closing = value("resting", "bool"), value("closing", "bool")
+    dependent, held = value("dependent"), value("held")
 
     def as_function(self, name: str) -> Iterator[None]:
         program, rests = self.program, self.tree.rests
         if name not in self.functions:
             self.program = self.tree.program = inner = Program()
-            with inner.block(f"auto {name} = [&](const bool factor, const bool resting) {{"):
+            with inner.block(f"auto {name} = [&](const bool factor, const bool resting, const bool closing) {{"):
                 yield
             self.functions[name] = "\n".join(inner.lines) + ";"
             self.program = self.tree.program = program
+        factor = "true" if rests or self.tree.factor_always else "factor"
         with program.block("{"):  # places are not what they were
-            program.say(f"{name}(true, true);" if rests else f"{name}({'true' if self.tree.factor_always else 'factor'}, false);")
+            program.say(f"{name}({factor}, {str(rests).lower()}, {str(self.tree.closes).lower()});")
 
     def clear_open(self) -> None:
         self.program.write("open_gap", 0.0)
+        self.program.write("open_start", 0.0)
 
-    def raise_open(self, x: Any) -> None:
-        self.program.write("open_gap", maximum(self.program.read("open_gap"), x))
+    def raise_open(self, end: Any, start: Any) -> None:
+        self.program.write("open_gap", maximum(self.program.read("open_gap"), end))
+        self.program.write("open_start", maximum(self.program.read("open_start"), start))
+
+    def are_apart(self) -> str:
+        """C++: whether the step opened rows: they were taken for dependent ones, since they hardly differ at its length."""
+        return "(open_gap > wide*wide && open_gap > real(4.0)*open_start)"
 
     @property
     def open(self) -> Any:
         return self.program.read("open_gap")
+
+    def begin_closing(self) -> None:
+        self.program.write("open_before", 1e30)
+
+    def is_closed(self) -> Any:
+        before = self.program.read("open_before")
+        self.program.write("open_before", self.open)
+        return (self.open <= value("(closed_gap*closed_gap)")) | (self.open > before * FALLS)
 
     def keep(self, x: Any) -> Any:
         self.loops += 1
@@ -283,6 +332,28 @@ class LoopRows(RowMath):
     def clear(self, i: str) -> str:
         """C++ that clears what link i has for rows."""
         return f"for (int k = 0; k < {self.tree.row_size}; ++k) number({self.tree.row_place(i)} + k) = real(0.0);"
+
+    def _copies(self, text: str) -> str:
+        """C++ for what is kept of every row's impulse, `own`, and the row of the state where it is stored, `at`."""
+        out = []
+        for k, name in enumerate(KEPT):
+            own, at = self._place(name, "r"), f"stored(x.closure_first + n_closures + {len(KEPT)}*r + {k})"
+            out.append(text.format(own=own, at=at))
+        return "for (int r = 0; r < n_rows; ++r) { " + " ".join(out) + " }"
+
+    def load(self) -> str:
+        return self._copies("{own} = {at};")
+
+    def store(self) -> str:
+        return self._copies("{at} = {own};")
+
+    def rescale(self) -> str:
+        """For a step that is longer by `factor`."""
+        return self._copies("{own} *= factor*factor;")
+
+    def clear_responses(self, condition: str) -> str:
+        """C++ that clears responses of all rows: links may hang otherwise than they did."""
+        return f"if ({condition}) for (int k = at_y; k < at_matrix; ++k) number(k) = real(0.0);"
 
     def size(self, name: str) -> str:
         return f"n_{name}"
@@ -308,7 +379,8 @@ class LoopRows(RowMath):
         p, row = self.program, self.tree.row
         with p.block("for (int k = t_path_start[c]; k < t_path_start[c + 1]; ++k) {"):
             p.say("const int i = t_path[k], offset = t_offset[k]; if (kinds[i] < 0) continue;")
-            p.say(f"const int own = {row}*(i + 1), base = {row}*(bases[i] + 1);")
+            p.say(f"const int own = {row}*(i + 1), base = {row}*(bases[i] + 1), axis = axis_of(i); (void)axis;")
+            p.say(f"const int apart = {row}*(links + 1) + {ROW_APART}*i; (void)apart;")
             p.say(f"const int rows_own = {self.tree.row_place('i')}, rows_base = {self.tree.row_place('bases[i]')};")
             yield LinkView(self.tree, "own"), "offset"
 

@@ -23,19 +23,20 @@ A vector r̄ = M r changes with its link's mean twist so that its end changes by
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from sharnir.emit.algebra import ZERO, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, minimum, select, sqrt
-from sharnir.engine.tree.closures import ANGLE, GEAR, PLANE, POINT, ROD, ROWS, SPRING
+from sharnir.engine.tree.closures import ANGLE, GEAR, POINT, ROD, ROWS, SPRING
 from sharnir.engine.tree.joints import Ball, Free, OneAxis, Prescribed, Slider, Weld
+from sharnir.engine.tree.several_axes import SeveralAxes, locked
+from sharnir.laws.axis import not_
 
-DEPENDENT = 1e-10  # a pivot less than this part of the row's own response is that of a dependent row
 BLUR = 10.0  # times (|g|² + gap)²: mean directions of dependent rows differ by |g|², and by gaps (rad, of the arms' length)
 OPEN, WIDEST = 1e-5, 0.1  # gaps beyond which rows are factored again in the next iteration, and the largest that count
-HELD = 1e-13  # a response less than this part of what the joints could do is rounding
 NEAR = 1e-12  # m: ends of a spring that are nearer have no direction
+PLAIN_BALL = Ball()
 AXES = (Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0))
 
 
@@ -95,12 +96,9 @@ class Kind:
         c.a.add(row_f=total[0], row_n=total[1])
         c.b.add(row_f=total[2], row_n=total[3])
 
-    def carries(self, c: Any, impulses: list[Any]) -> tuple[Vector, Vector]:
-        """Force and moment on link b, about its point."""
-        f = n = ZERO
-        for (_, _, l, m), p in zip(self.wrenches(c), impulses, strict=True):
-            f, n = f + l * p, n + (m - cross(c.arm_b, l)) * p
-        return f, n
+    def carries(self, c: Any, impulses: list[Any]) -> Vector:
+        """What a step reports: the impulse, in x; of a rod the force on link b."""
+        return Vector(impulses[0], 0.0, 0.0)
 
     def enter(self, c: Any) -> None:
         """Unit impulses on both links, where paths begin."""
@@ -132,7 +130,7 @@ class Point(Kind):
     rows = ROWS[POINT]
 
     def start_gap(self, c: Any) -> list[Any]:
-        return list(c.start)
+        return [x * c.rows.share for x in c.start]
 
     def evaluate(self, c: Any) -> list[Any]:
         return list(arms(c))
@@ -151,7 +149,7 @@ class Angle(Kind):
         c.start_a, c.start_b = c.a.R @ c.axis_a, c.b.R @ c.axis_b
 
     def start_gap(self, c: Any) -> list[Any]:
-        return [dot(c.start_a, c.start_b)]
+        return [dot(c.start_a, c.start_b) * c.rows.share]
 
     def evaluate(self, c: Any) -> list[Any]:
         a, b = c.a, c.b
@@ -166,39 +164,10 @@ class Angle(Kind):
         m = cross(c.arm_a, c.arm_b)
         return [(ZERO, m, ZERO, -m)]
 
-    def carries(self, c: Any, impulses: list[Any]) -> tuple[Vector, Vector]:
-        return ZERO, cross(c.arm_b, c.arm_a) * impulses[0]
-
     def rates(self, c: Any) -> Wrenches:
         d, e = c.arm_a, c.arm_b
         d1, e1 = d * 2.0 - c.start_a, e * 2.0 - c.start_b
         return [(ZERO, cross(d, lead_back(c.a.g, e1)), ZERO, cross(e, lead_back(c.b.g, d1)))]
-
-
-class Plane(Kind):
-    """Point b in the plane through point a across an axis d of a: G = d·s; the force d̄ acts at point b on both links."""
-
-    def begin(self, c: Any) -> None:
-        Kind.begin(self, c)
-        c.start_d = c.a.R @ c.axis_a
-
-    def start_gap(self, c: Any) -> list[Any]:
-        return [dot(c.start_d, c.start)]
-
-    def evaluate(self, c: Any) -> list[Any]:
-        half = arms(c)
-        d, s = c.a.M @ c.start_d, c.start + half
-        c.line, c.line_1, c.between = d, d * 2.0 - c.start_d, s
-        return [dot(d, half) + dot(cross(c.a.g, d), s)]
-
-    def wrenches(self, c: Any) -> Wrenches:
-        d = c.line
-        return [(-d, cross(d, c.arm_a + c.between), d, cross(c.arm_b, d))]
-
-    def rates(self, c: Any) -> Wrenches:
-        l_a, n_a, l_b, n_b = line_rate(c, c.line_1)
-        end = c.between * 2.0 - c.start
-        return [(l_a, n_a + cross(c.line, lead_back(c.a.g, end)), l_b, n_b)]
 
 
 class Rod(Kind):
@@ -214,6 +183,10 @@ class Rod(Kind):
         k = 1.0 / sqrt(dot(c.start, c.start))
         c.line, c.line_1 = mean * k, end * k
         return [dot(mean, half) * k]
+
+    def carries(self, c: Any, impulses: list[Any]) -> Vector:
+        force: Vector = c.line * impulses[0]
+        return force
 
 
 class Spring(Kind):
@@ -267,9 +240,6 @@ class Gear(Kind):
         c.a.add(row_e=c.by_a * impulses[0])
         c.b.add(row_e=c.by_b * impulses[0])
 
-    def carries(self, c: Any, impulses: list[Any]) -> tuple[Vector, Vector]:
-        return Vector(impulses[0], 0.0, 0.0), ZERO
-
     def enter(self, c: Any) -> None:
         c.a.add(path_e=c.by_a)
         c.b.add(path_e=c.by_b)
@@ -277,7 +247,7 @@ class Gear(Kind):
         c.put_row(0, "size_n", 0.0)
 
 
-CLOSURES = {POINT: Point(), ANGLE: Angle(), PLANE: Plane(), ROD: Rod(), SPRING: Spring(), GEAR: Gear()}
+CLOSURES = {POINT: Point(), ANGLE: Angle(), ROD: Rod(), SPRING: Spring(), GEAR: Gear()}
 
 
 # ---- joints on a path --------------------------------------------------------------------------------------------------------
@@ -313,6 +283,20 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
             return [y], [x], [rate_y], could, (l, n + cross(lever, l)), shift(l1, n1)
 
         return axis
+    if isinstance(joint, SeveralAxes):
+        S_l, S_a, lever = joint.law_axes(link)
+        U_l, U_a, V = link.UL3, link.UA3, held_response(link)
+        shift = shift_of(joint, link)
+
+        def several(act: Impulse, rate: Impulse, own: Any, size_l: Any, size_n: Any) -> Answer:
+            (l, n), (l1, n1) = act, rate
+            y, rate_y = S_l.T @ l + S_a.T @ n, S_l.T @ l1 + S_a.T @ n1
+            by, x = V @ y, V @ rate_y
+            could = dot(y, by) + (size_l * largest_square(S_l) + size_n * largest_square(S_a)) * trace(V)
+            l, n, l1, n1 = l - U_l @ by, n - U_a @ by, l1 - U_l @ x, n1 - U_a @ x
+            return [*y], [*x], [*rate_y], could, (l, n + cross(lever, l)), shift(l1, n1)
+
+        return several
     if isinstance(joint, Ball):
         D3, B, arm = link.D3, link.B, base.M @ link.local_anchor
         shift = shift_of(joint, link)
@@ -347,6 +331,20 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
     return free
 
 
+def held_response(link: Any) -> Any:
+    """Response of several axes, without that along directions that laws lock."""
+    V = link.V3
+    for k in range(3):
+        V = locked(V, link.lock3.row(k))[0]
+    return V
+
+
+def largest_square(S: Any) -> Any:
+    """About the largest square of a column."""
+    columns = [S.column(k) for k in range(3)]
+    return sum(dot(c, c) for c in columns)
+
+
 def trace(m: Any) -> Any:
     return m[0, 0] + m[1, 1] + m[2, 2]
 
@@ -365,7 +363,19 @@ def shift_of(joint: Any, link: Any) -> Callable[[Vector, Vector], Impulse]:
     def ball(l: Vector, n: Vector) -> Impulse:
         return l, n + cross(M @ link.local_anchor, lead_back(g, l))
 
-    return ball if isinstance(joint, Ball | Weld) else slider if isinstance(joint, Slider) else hinge
+    return ball if isinstance(joint, Ball | Weld | SeveralAxes) else slider if isinstance(joint, Slider) else hinge
+
+
+def ways(link: Any) -> Iterator[Any]:
+    """The link's joint as rows see it: a ball is one without laws, or one of several axes with laws."""
+    for joint in link.joints():
+        if isinstance(joint, SeveralAxes) and isinstance(joint, Ball):
+            for _ in link.idle():
+                yield PLAIN_BALL
+            for _ in link.acting():
+                yield joint
+        else:
+            yield joint
 
 
 def equation(joint: Any, link: Any) -> list[Any]:
@@ -374,13 +384,13 @@ def equation(joint: Any, link: Any) -> list[Any]:
         return [link.e]
     if isinstance(joint, Free):
         return [*link.dl, *link.e3]
-    return [*link.e3] if isinstance(joint, Ball) else []
+    return [*link.e3] if isinstance(joint, Ball | SeveralAxes) else []
 
 
 def put_equation(joint: Any, link: Any, e: list[Any]) -> None:
     if isinstance(joint, OneAxis):
         link.e = e[0]
-    elif isinstance(joint, Ball):
+    elif isinstance(joint, Ball | SeveralAxes):
         link.e3 = Vector(*e)
     elif isinstance(joint, Free):
         link.dl, link.e3 = Vector(*e[:3]), Vector(*e[3:])
@@ -390,35 +400,48 @@ def put_equation(joint: Any, link: Any, e: list[Any]) -> None:
 
 
 def begin_rows(tree: Any) -> None:
-    """Vectors and gaps of the start of the step; no impulses yet."""
+    """Vectors and gaps of the start of the step; impulses as the last two steps lead to, none where velocities are projected."""
     for c in tree.rows.closures():
         for kind in c.kinds():
             kind.begin(c)
             for k in range(kind.rows):
-                c.put_row(k, "impulse", 0.0)
+                guess = 0.0 if tree.rests else select(c.on > 0.5, c.row(k, "last") * 2.0 - c.row(k, "before"), 0.0)
+                c.put_row(k, "impulse", guess)
+
+
+def keep_rows(tree: Any) -> None:
+    """Impulses of the step, for the guess of the next; none of rows that depend on others: along these they would add up."""
+    rows = tree.rows
+    for r in rows.range(0, rows.size("rows")):
+        last, impulse = rows.get("last", r), rows.get("impulse", r)
+        now = select(absolute(rows.get("pivot", r)) > 0.0, impulse, 0.0)
+        rows.put("before", r, select(absolute(last) > 0.0, last, now))
+        rows.put("last", r, now)
 
 
 def evaluate_rows(tree: Any) -> None:
     """Mean directions and gaps of all rows; their impulses act on links.
 
-    Where velocities are projected, what counts as a gap is the rows' speed alone.
+    Where velocities are projected, what counts as a gap is the rows' speed alone; where the pose is closed, every gap counts.
     """
     tree.rows.clear_open()
     for c in tree.rows.closures():
         for kind in c.kinds():
-            start = [0.0] * kind.rows if tree.rests else kind.start_gap(c)
+            start = [0.0] * kind.rows if tree.rests and not tree.closes else kind.start_gap(c)
             gaps = [gap + change * 2.0 for gap, change in zip(start, kind.evaluate(c), strict=True)]
             for k, gap in enumerate(gaps):
                 c.put_row(k, "gap", gap)
-            tree.rows.raise_open(select(c.on > 0.5, dot(gaps, gaps) * kind.unit(c), 0.0))
+            unit = 1.0 if tree.closes and not isinstance(kind, Spring) else kind.unit(c)
+            unit = select(c.on > 0.5, unit, 0.0)
+            tree.rows.raise_open(dot(gaps, gaps) * unit, dot(start, start) * unit)
             kind.push(c, [c.impulse(k) for k in range(kind.rows)])
 
 
 def report_rows(tree: Any) -> None:
-    """What closures carry: force and moment on link b at its point (of a gear: the moment or force on axis a), times ¼ h."""
+    """What closures carry, times ¼ h."""
     for c in tree.rows.closures():
         for kind in c.kinds():
-            c.force, c.moment = kind.carries(c, [c.impulse(k) for k in range(kind.rows)])
+            c.force = kind.carries(c, [c.impulse(k) for k in range(kind.rows)])
 
 
 def close_rows(tree: Any, factor: bool) -> None:
@@ -438,22 +461,24 @@ def correct_impulses(tree: Any) -> None:
         rows.put("rest", r, rows.get("gap", r) * -0.5)
     for c in rows.closures():
         for link, at in rows.path(c):
-            for joint in link.joints():
+            for joint in ways(link):
                 e = equation(joint, link)
                 for r in c.row_range():
                     own = dot(rows.responses("x", r, at, len(e)), e)
                     if isinstance(joint, OneAxis):
                         own = select(link.lock > 0.5, rows.responses("rate", r, at, 1)[0] * link.jump, own)
+                    elif isinstance(joint, SeveralAxes):
+                        own = dot(rows.responses("rate", r, at, 3), joint.respond(link, link.e3) - link.y_3)
                     elif isinstance(joint, Prescribed):
                         moves = dot(rows.responses("rate", r, at, 6), [*link.zl, *link.zv])
-                        own = select(rows.resting, moves, 0.0)
+                        own = select(rows.resting & not_(rows.closing), moves, 0.0)
                     rows.put("rest", r, rows.get("rest", r) - own)
     substitute(tree)
     for r in rows.range(0, rows.size("rows")):
-        rows.put("impulse", r, rows.get("impulse", r) + rows.get("rest", r))
+        rows.put("impulse", r, select(rows.get("soft", r) >= 0.0, rows.get("impulse", r) + rows.get("rest", r), 0.0))
     for c in rows.closures():
         for link, at in rows.path(c):
-            for joint in link.joints():
+            for joint in ways(link):
                 for r in c.row_range():
                     e, by = equation(joint, link), rows.get("rest", r)
                     y = rows.responses("y", r, at, len(e))
@@ -473,7 +498,7 @@ def carry_impulses(tree: Any) -> None:
                 c.put_row(k, "turn", 0.0)
         for link, at in rows.path(c):
             own, turn = link.take("path_e"), dot(link.g, link.g)
-            for joint in link.joints():
+            for joint in ways(link):
                 response = response_of(joint, link)
                 for r in c.row_range():
                     act, rate = rows.take(link, c.number(r))
@@ -505,7 +530,7 @@ def assemble(tree: Any) -> None:
 def factor_rows(tree: Any) -> None:
     """W = L D U in place, L and U with unit diagonals; D⁻¹ in `pivot`, 0 for rows that get no impulse."""
     rows = tree.rows
-    gap = rows.keep(minimum(sqrt(rows.open), WIDEST))
+    gap = rows.keep(select(rows.resting & not_(rows.closing), 0.0, minimum(sqrt(rows.open), WIDEST)))  # speeds are no gaps
     for r in rows.range(0, rows.size("rows")):
         first = rows.whole("first", r)
         for s in rows.range(first, r):
@@ -523,7 +548,7 @@ def factor_rows(tree: Any) -> None:
             rows.put("upper", at, upper * pivot)
         own, soft = rows.get("lower", rows.entry(r, r)), rows.get("soft", r)
         blur = rows.get("turn", r) + gap
-        least = maximum((DEPENDENT + BLUR * (blur * blur)) * absolute(own), HELD * rows.get("could", r))
+        least = maximum((rows.dependent + BLUR * (blur * blur)) * absolute(own), rows.held * rows.get("could", r))
         pivot = own - rows.get("taken", r) + soft
         alone = (absolute(pivot) > least) & (soft >= 0.0)
         rows.put("pivot", r, select(alone, 1.0 / select(alone, pivot, 1.0), 0.0))

@@ -14,9 +14,10 @@ import warp as wp
 
 from sharnir.collision.data import Contacts
 from sharnir.engine.tree import exact_several
-from sharnir.engine.tree.code import SIMULATION, Loop, stored_fields
+from sharnir.engine.tree.code import PREPARED, SIMULATION, Loop, stored_fields
 from sharnir.engine.tree.forest import BALL, FREE, HINGE, KINDS, OFF, PRESCRIBED, ROTOR, SLIDER, SLIDES, TURNS, USUAL, WELD
 from sharnir.engine.tree.kernel import CPU_FLAGS
+from sharnir.engine.tree.row_runtime import forget_rows, set_rows, store_rows
 from sharnir.engine.tree.storage import ROW, ROW_APART, START
 from sharnir.guard import count_step
 from sharnir.guard_data import Tally
@@ -24,12 +25,13 @@ from sharnir.joint_geometry import breaks, child_frame, coordinate, free_axis, p
 from sharnir.joints import AxisTable, DriveTable, JointTable
 from sharnir.kinematics import left_alone, pose_at
 from sharnir.laws.drives import set_drives
-from sharnir.model import DYNAMIC, KINEMATIC, BodyTable, Control, State
+from sharnir.model import DYNAMIC, KINEMATIC, BodyTable, Control, SpringTable, State
 from sharnir.sleep import Rest, at_rest_together, fall_asleep, sleeps, wait, wake_by_caller
 from sharnir.spatial import exp_quat, some, unit
 from sharnir.types import EPSILON, PRECISION, quat, real, vec3
 
 CPP = {"double": "double", "single": "float"}[PRECISION]
+IS_PREPARED = wp.constant(PREPARED)  # in the working memory
 BROKE = wp.constant(1)  # bits of what may change in a call
 SAME_POSE = wp.constant(real(32.0 * EPSILON))  # rad or scene lengths, that rounding may move a body
 RESTS = wp.constant(real(1e-9))  # of the largest speed: an axis that is slower is at rest
@@ -118,7 +120,9 @@ class TreeStep:
     base_built: wp.array(dtype=wp.int32)  # [link] as all joints hold
     kind_built: wp.array(dtype=wp.int32)
     joint: wp.array(dtype=wp.int32)  # [link] −1: none of the scene's
-    body: wp.array(dtype=wp.int32)  # [link] −1: inside a joint with several axes
+    body: wp.array(dtype=wp.int32)  # [link] −1: inside a joint with several axes, or a part of a body that another link has
+    cut: wp.array(dtype=wp.int32)  # [link] 1: such a part
+    geared: wp.array(dtype=wp.int32)  # [link] 1: a gear acts on its axis
     carries: wp.array(dtype=wp.int32)  # [link] the body that its joint carries
     number: wp.array(dtype=wp.int32)  # [link] of its (first) axis among those of its joint
     axis: wp.array(dtype=wp.int32)  # [link] of its (first) axis among all speeds; −1: none
@@ -139,6 +143,18 @@ class TreeStep:
     memory: wp.array(dtype=real)  # working memory of the emitted code
     memory_number: wp.int32  # strides: of a number, and of a world
     memory_world: wp.int32
+    closures: wp.int32  # beside the forest; see `closures`
+    closure_kind: wp.array(dtype=wp.int32)
+    closure_a: wp.array(dtype=wp.int32)  # [closure] links
+    closure_b: wp.array(dtype=wp.int32)
+    closure_item: wp.array(dtype=wp.int32)  # [closure] joint, gear or spring
+    closure_first: wp.int32  # row of `State.tree` from which on it says which closures hold
+    springs: SpringTable
+    row_tables: wp.array(dtype=wp.int32)  # `row_storage.packed_tables`
+    row_numbers: wp.array(dtype=real)  # [number of the closure, world]
+    row_stride: wp.int32
+    row_world: wp.int32
+    closed: real  # rad or m, of a gap that counts as none
     own_axes: wp.int32  # 1: twists are stored in the links' own axes
     tolerance: real  # error of a scaled mean speed, rad or scene lengths, that a step's iterations may leave
     rounding: real  # changes of it that do not fall any more and are below this are rounding
@@ -270,9 +286,9 @@ def set_kinds(t: wp.array(dtype=TreeStep), w: int) -> bool:
             if t[0].control.enabled[j, w] == 0:
                 kind = IS_OFF
                 base = -1
-                if t[0].body[i] >= 0:
+                if t[0].body[i] >= 0 or t[0].cut[i] == 1:
                     kind = IS_FREE
-            acts = int(t[0].control.acts[j, w] != 0)
+            acts = int(t[0].control.acts[j, w] != 0 or t[0].geared[i] == 1)
             if kind == IS_SLIDES or kind == IS_TURNS:
                 acts = 1
             for k in range(t[0].joints.v_size[j]):
@@ -280,7 +296,11 @@ def set_kinds(t: wp.array(dtype=TreeStep), w: int) -> bool:
                     acts = 1
         if kind != IS_PRESCRIBED and sleeps(t, t[0].carries[i], w):
             kind = IS_OFF
-        changed = changed or real(kind) != t[0].state.tree[t[0].first[i] + KIND_AT, w]
+        new = real(kind) != t[0].state.tree[t[0].first[i] + KIND_AT, w]
+        if kind != IS_OFF:
+            changed = changed or new
+        elif new:  # what falls asleep leaves the others as they are
+            t[0].memory[IS_PREPARED * t[0].memory_number + w * t[0].memory_world] = real(0.0)
         t[0].state.tree[t[0].first[i] + KIND_AT, w] = real(kind)
         t[0].kind[at] = kind
         t[0].base[at] = base
@@ -367,6 +387,8 @@ def load(t: wp.array(dtype=TreeStep), w: int):
         kind = t[0].kind[i + t[0].links * w]
         row = t[0].first[i]
         b = t[0].body[i]
+        if t[0].cut[i] == 1:
+            b = t[0].carries[i]
         if kind >= 0 and kind != IS_PRESCRIBED:
             turn = quat(real(0.0), real(0.0), real(0.0), real(1.0))
             if b >= 0:
@@ -661,7 +683,7 @@ def store_report(t: wp.array(dtype=TreeStep), w: int):
                     t[0].state.limit_impulse[at, w] = recall_apart(t, i, P_LIMIT_3 + k, w) * (dt / part)
                     t[0].state.drive_impulse[at, w] = recall_apart(t, i, P_DRIVE_3 + k, w) * (dt / part)
                 t[0].state.dissipated[j, w] = t[0].state.dissipated[j, w] + recall(t, i, P_LOST, w) * (dt / part)
-            if t[0].body[i] >= 0:
+            if t[0].body[i] >= 0 or t[0].cut[i] == 1:
                 store_reaction(t, i, j, w, kind, real(4.0) * dt / (part * part))
     if t[0].hit[w] > 0:
         j = t[0].joint[t[0].hit[w] - 1]
@@ -820,14 +842,37 @@ def idle_step(t: wp.array(dtype=TreeStep), w: int):
     count_step(t[0].tally, w, real(0.0), t[0].settings.tolerance[0], 1)
 
 
-def make_kernel(body: str, name: str, drives: bool) -> Any:
-    """The kernel that makes steps by the emitted C++ `body`; with drives of the table, or without."""
+@wp.func
+def look_at_rows(t: wp.array(dtype=TreeStep), w: int) -> bool:
+    """How links hang, and which closures hold; whether that is new."""
+    changed = set_kinds(t, w)
+    if set_rows(t, w):
+        changed = True
+    return changed
+
+
+@wp.func
+def load_with_rows(t: wp.array(dtype=TreeStep), w: int):
+    load(t, w)
+    forget_rows(t, w)
+
+
+@wp.func
+def report_with_rows(t: wp.array(dtype=TreeStep), w: int):
+    store_report(t, w)
+    store_rows(t, w)
+
+
+def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
+    """The kernel that makes steps by the emitted C++ `body`; with drives of the table, and rows beside the forest, or without."""
     from sharnir.engine.tree.forms import is_taken_up, turn_twists  # which stand on this file
 
     @wp.func_native(body)
     def advance(t: wp.array(dtype=TreeStep), w: int, steps: int, fresh: int, reporting: int) -> int:
         """Up to so many steps of a world; returns how many were made, −1 − that if the next one cannot be."""
         return 0
+
+    look, begin, finish = (look_at_rows, load_with_rows, report_with_rows) if rows else (set_kinds, load, store_report)
 
     @wp.kernel(module=name, enable_backward=False)
     def tree_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int32)):
@@ -838,7 +883,7 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
         wake_by_caller(t[0].rest, w)
         t[0].made[w] = n[w]
         begin_counts(t, w)
-        fresh = int(set_kinds(t, w) or not is_untouched(t, w))
+        fresh = int(look(t, w) or not is_untouched(t, w))
         if fresh == 0:
             turn_twists(t, w, 0)
         step = int(0)
@@ -853,7 +898,7 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
                 continue
             prescribe(t, w)
             if fresh == 1:
-                load(t, w)
+                begin(t, w)
             left = n[w] - step
             if left > 3:  # of the last three, what joints carry and accelerations are read
                 left = left - 3
@@ -875,16 +920,16 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
             if made > 0:
                 store(t, w)
                 if reporting == 1:
-                    store_report(t, w)
+                    finish(t, w)
                 count(t, w, made)
                 step = step + made
                 if t[0].slow[w] == 1 or step == n[w]:
                     fall_asleep(t[0].rest, w)
                     if t[0].now.resting[w] != 0:
-                        fresh = int(set_kinds(t, w))
+                        fresh = int(look(t, w))
                 if t[0].breakable == 1:
                     if break_joints(t, w):
-                        set_kinds(t, w)
+                        look(t, w)
                         fresh = 1
             if broken:
                 t[0].state.failed[w] = -1 - hardest_body(t, w)
@@ -902,16 +947,24 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
     return tree_steps
 
 
-MODULES = ("sharnir.trees", "sharnir.trees_driven")
+MODULES = ("sharnir.trees", "sharnir.trees_all", "sharnir.trees_rows")
+"""Usual kinds of joints; all kinds, and drives of the table; usual kinds, drives, and rows beside the forest. Few, so that few are
+compiled; the first serves most scenes and is the quickest."""
 INLINING = "-mllvm=-inline-threshold=100 -mllvm=-inlinehint-threshold=900"  # less than usual: it compiles in less time
 _kernels: dict[str, Any] = {}
 
 
-def generic_kernel(drives: bool, kinds: Collection[int] = ()) -> Any:
-    """The kernel for any forest with the usual kinds of joints, and these."""
-    known = tuple(sorted({*USUAL, *kinds}))
-    name = MODULES[int(drives)] + "".join(f"_{KINDS[kind]}" for kind in known if kind not in USUAL)
+def generic_kernel(drives: bool, kinds: Collection[int] = (), rows: bool = False) -> Any:
+    """The kernel for any forest with joints of these kinds, with drives of the table and rows beside it or without."""
+    return module_kernel(2 if rows else int(drives or not set(kinds) <= set(USUAL)))
+
+
+def module_kernel(which: int) -> Any:
+    """The kernel of one of MODULES."""
+    name, rows = MODULES[which], which == 2
     if name not in _kernels:
-        body = Loop(CPP, SIMULATION, pushed=True, kinds=known, second_gear=exact_several).simulation()
-        _kernels[name] = make_kernel(body, name, drives)
+        kinds = tuple(range(len(KINDS))) if which == 1 else USUAL
+        gear = None if rows else exact_several
+        body = Loop(CPP, SIMULATION, pushed=True, kinds=kinds, second_gear=gear, rows=rows).simulation()
+        _kernels[name] = make_kernel(body, name, which > 0, rows)
     return _kernels[name]

@@ -19,8 +19,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sharnir.emit.algebra import IDENTITY, SYMMETRIC, ZERO, Matrix, Symmetric, Vector, cross, dot, mean_rotation, skew
-from sharnir.engine.tree.rows import begin_rows, close_rows, evaluate_rows, report_rows
+from sharnir.emit.algebra import IDENTITY, NO_MATRIX, SYMMETRIC, ZERO, Matrix, Symmetric, Vector, cross, dot, mean_rotation, skew
+from sharnir.engine.tree.joints import OneAxis, Prescribed
+from sharnir.engine.tree.rows import begin_rows, close_rows, evaluate_rows, keep_rows, report_rows
+from sharnir.engine.tree.several_axes import SeveralAxes
+
+CLOSINGS = 20  # rounds, at most, in which rows that stand open are closed
 
 
 def step(tree: Any) -> None:
@@ -200,7 +204,7 @@ def compute_momenta(tree: Any, factor: bool) -> None:
 def compute_momenta_once(tree: Any, factor: bool) -> None:
     for link in tree.links(inward=True):
         com = link.com_mean
-        f, n = missing_momentum(link, com)
+        f, n = (ZERO, ZERO) if tree.closes else missing_momentum(link, com)
         handed_f, handed_n = link.gathered("f", "n")
         f, n = f + handed_f, n + handed_n
         if tree.rows:
@@ -265,6 +269,8 @@ def finish(tree: Any) -> None:
         for joint in link.joints():
             joint.advance(link)
             joint.predict(link)
+    if tree.rows:
+        keep_rows(tree)
     tree.choose_guess()
 
 
@@ -287,14 +293,7 @@ def project(tree: Any) -> None:
     Axes that friction holds stay at rest, those that met a limit leave it at the speed of restitution.
     """
     with tree.at_rest():
-        for link in tree.links():
-            place(tree, link)
-            link.u, link.g, link.M, link.com_mean = ZERO, ZERO, IDENTITY, link.local_com
-            if tree.keeps_k:
-                link.k = 1.0
-            for joint in link.joints():
-                joint.arms(link)
-                joint.hold(link)
+        stand(tree)
         if tree.rows:
             begin_rows(tree)
             evaluate_rows(tree)
@@ -314,3 +313,55 @@ def project(tree: Any) -> None:
         for link in tree.links():
             for joint in link.joints():
                 joint.release(link)
+
+
+def stand(tree: Any) -> None:
+    """All links where they are, and none moves."""
+    for link in tree.links():
+        place(tree, link)
+        link.u, link.g, link.M, link.com_mean = ZERO, ZERO, IDENTITY, link.local_com
+        if tree.keeps_k:
+            link.k = 1.0
+        for joint in link.joints():
+            joint.arms(link)
+            joint.hold(link)
+
+
+def close_pose(tree: Any) -> None:
+    """Close rows that stand open by displacements alone, the least by mass: velocities never learn of it.
+
+    To be followed by `guess`: mean speeds serve as displacements.
+    """
+    with tree.at_rest(closes=True):
+        tree.rows.begin_closing()
+        rounds = tree.rounds(CLOSINGS)
+        for _ in rounds:
+            stand(tree)
+            begin_rows(tree)
+            evaluate_rows(tree)
+            rounds.leave(tree.rows.is_closed())
+            for link in tree.links():
+                for joint in link.joints():
+                    loosen(joint, link)
+            compute_momenta_once(tree, True)
+            close_rows(tree, True)
+            update_twists(tree, displace)
+            for link in tree.links():
+                for joint in link.joints():
+                    if not isinstance(joint, Prescribed):
+                        joint.advance(link)
+
+
+def loosen(joint: Any, link: Any) -> None:
+    """Nothing holds the axes of a joint."""
+    if isinstance(joint, OneAxis):
+        link.lock = link.jump = 0.0
+    elif isinstance(joint, SeveralAxes):
+        for _ in link.acting():
+            link.lock3, link.lock_to_3 = NO_MATRIX, ZERO
+
+
+def displace(joint: Any, link: Any, u: Vector, g: Vector) -> Any:
+    """Displacements of a joint, given those that its base carries to it."""
+    joint.follow(link, u, g)
+    return 0.0

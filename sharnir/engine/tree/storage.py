@@ -64,6 +64,7 @@ FARTHEST = 100.0  # change of a scaled mean speed with which an iteration diverg
 PATIENCE = 8  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
 TOLERANCE = {"double": 2.5e-14, "single": 2.5e-9}
 """Error of a scaled mean speed (rad, m) that iterations may leave: energy is kept to 1e-9 and 1e-4 of its scale for long."""
+CLOSED = {"double": 1e-14, "single": 1e-6}  # rad or scene lengths: a gap that counts as none
 FIRST_RATE, BEST_RATE = 1 / 400, 1 / 1000  # by which an iteration reduces the error: while nothing is known, and at best
 JOINTS = {HINGE: Hinge(), SLIDER: Slider(), BALL: BallWithLaws(), FREE: Free(), WELD: Weld()}
 JOINTS |= {PRESCRIBED: Prescribed(), ROTOR: Rotor(), SLIDES: Slides(), TURNS: Turns()}
@@ -324,14 +325,15 @@ class OneForest:
         self.rests = False
 
     @contextmanager
-    def at_rest(self) -> Iterator[None]:
-        """While velocities are projected gravity does not act."""
-        self.rests = True
+    def at_rest(self, closes: bool = False) -> Iterator[None]:
+        """While velocities are projected, or with `closes` rows are closed by displacements, gravity does not act."""
+        self.rests, self.closes = True, closes
         yield
-        self.rests = False
+        self.rests = self.closes = False
 
     per_metre: Any = 1.0  # one over the scene's length
     onward: Any = 1.0
+    closes = False  # whether rows are closed by displacements
 
     def unit(self, i: int) -> Any:
         return self.per_metre if self.kind_of(i) in (SLIDER, SLIDES) else 1.0
@@ -411,6 +413,7 @@ class Emitted:
     factor_always: bool
     program: Program
     second_gear: Any = None  # `exact`, where the code has it
+    closes = False  # whether rows are closed by displacements
     begins = False  # whether velocities that do not fit the joints may be given
     leaves = False  # whether iterations that contract slowly are left to other code
     any_acts: Any  # whether laws act on some axis
@@ -701,13 +704,13 @@ class LoopTree(Emitted):
         return self.links()
 
     @contextmanager
-    def at_rest(self) -> Iterator[None]:
-        """While velocities are projected gravity does not act."""
+    def at_rest(self, closes: bool = False) -> Iterator[None]:
+        """While velocities are projected, or with `closes` rows are closed by displacements, gravity does not act."""
         u = self.start["u"]
         self.program.say(" ".join(f"number({u + k}) = real(0.0);" for k in range(3)))
-        self.rests = True
+        self.rests, self.closes = True, closes
         yield
-        self.rests = False
+        self.rests = self.closes = False
         self.program.say(" ".join(f"number({u + k}) = -gravity{k};" for k in range(3)))
 
     def unit(self, at: str) -> Any:

@@ -1,0 +1,99 @@
+"""Closures in the steps of a simulation: which of them hold in a world, and what they carried (`runtime`)."""
+
+from typing import Any
+
+import warp as wp
+
+from sharnir.engine.tree.closures import GEAR, PARAMETERS, ROD, SPRING
+from sharnir.engine.tree.forest import OFF
+from sharnir.engine.tree.row_storage import LINK_FIELDS, WORK
+from sharnir.engine.tree.storage import ROW, ROW_APART, offsets
+from sharnir.types import real, vec3
+
+GIVEN, KEPT = offsets(PARAMETERS), offsets(WORK)
+GIVEN_SIZE, KEPT_SIZE = wp.constant(sum(PARAMETERS.values())), wp.constant(sum(WORK.values()))
+AT_LENGTH, AT_STIFFNESS, AT_DAMPING, AT_ON = (wp.constant(GIVEN[n]) for n in ("length", "stiffness", "damping", "on"))
+AT_FORCE = wp.constant(KEPT["force"])
+OF_LINK = wp.constant(ROW + ROW_APART + sum(LINK_FIELDS.values()))  # working memory of a link, with that for rows
+IS_ROD, IS_SPRING, IS_GEAR, IS_OUT = (wp.constant(k) for k in (ROD, SPRING, GEAR, OFF))
+
+
+@wp.func
+def give(t: Any, c: int, what: int, w: int, x: real):
+    """Set a parameter of a closure."""
+    t[0].row_numbers[(GIVEN_SIZE * c + what) * t[0].worlds + w] = x
+
+
+@wp.func
+def carried(t: Any, c: int, w: int) -> vec3:
+    """The force that a closure carries (`rows.report_rows`)."""
+    out = vec3(real(0.0))
+    for k in range(3):
+        at = OF_LINK * (t[0].links + 1) + KEPT_SIZE * c + AT_FORCE + k
+        out[k] = t[0].memory[at * t[0].memory_number + w * t[0].memory_world]
+    return out
+
+
+@wp.func
+def moves(t: Any, link: int, w: int) -> bool:
+    """Whether a link takes part in steps; the ground does."""
+    if link < 0:
+        return True
+    return t[0].kind[link + t[0].links * w] != IS_OUT
+
+
+@wp.func
+def holds(t: Any, link: int, w: int) -> bool:
+    """Whether the joint of a link is enabled."""
+    j = t[0].joint[link]
+    return j < 0 or t[0].control.enabled[wp.max(j, 0), w] != 0
+
+
+@wp.func
+def set_rows(t: Any, w: int) -> bool:
+    """Which closures hold in this world, and those of their numbers that may be changed; whether some do that did not."""
+    changed = bool(False)
+    for c in range(t[0].closures):
+        a = t[0].closure_a[c]
+        b = t[0].closure_b[c]
+        n = t[0].closure_item[c]
+        on = moves(t, a, w) and moves(t, b, w)
+        if t[0].closure_kind[c] == IS_ROD:
+            on = on and t[0].control.enabled[n, w] != 0
+            give(t, c, AT_LENGTH, w, t[0].joints.rod[n])
+        elif t[0].closure_kind[c] == IS_GEAR:
+            on = on and holds(t, a, w) and holds(t, b, w)
+            give(t, c, AT_LENGTH, w, t[0].state.gear_start[n, w])
+        elif t[0].closure_kind[c] == IS_SPRING:
+            give(t, c, AT_LENGTH, w, t[0].springs.rest[n, w])
+            give(t, c, AT_STIFFNESS, w, t[0].springs.stiffness[n, w])
+            give(t, c, AT_DAMPING, w, t[0].springs.damping[n, w])
+        x = real(int(on))
+        give(t, c, AT_ON, w, x)
+        changed = changed or x > t[0].state.tree[t[0].closure_first + c, w]
+        t[0].state.tree[t[0].closure_first + c, w] = x
+    return changed
+
+
+@wp.func
+def forget_rows(t: Any, w: int):
+    """No impulses of the last steps: bodies were moved."""
+    for k in range(t[0].closure_first + t[0].closures, t[0].state.tree.shape[0]):
+        t[0].state.tree[k, w] = real(0.0)
+
+
+@wp.func
+def store_rows(t: Any, w: int):
+    """What rods, gears and springs carried, as of a whole step."""
+    scale = real(4.0) * t[0].settings.dt[0] / (t[0].part[w] * t[0].part[w])
+    for c in range(t[0].closures):
+        n = t[0].closure_item[c]
+        f = carried(t, c, w) * scale
+        if moves(t, t[0].closure_a[c], w) and moves(t, t[0].closure_b[c], w):
+            if t[0].closure_kind[c] == IS_ROD:
+                t[0].state.joint_force[n, w] = f
+                t[0].state.mid_force[n, w] = f
+            elif t[0].closure_kind[c] == IS_GEAR:
+                t[0].state.gear_impulse[n, w] = f[0]
+            elif t[0].closure_kind[c] == IS_SPRING:
+                t[0].state.spring_impulse[n, w] = f[0]
