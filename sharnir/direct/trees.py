@@ -155,7 +155,7 @@ class Trees:
         t.grades, t.made = solver.grades, solver._made
         solver._watch(state, control, 0)
         t.contacts = joining(m, state, control)
-        self._rest = rest_of(m, solver.settings, state, state, control, t.contacts, False)
+        self._rest = rest_of(m, solver.settings, state, state, control, t.contacts)
         t.rest = self._rest[0]
         kinds = {p.kind for p in places if p.kind >= 0}
         solver._kernel, solver._passes = generic_kernel(int(m.drives.count) > 0, kinds), t.passes
