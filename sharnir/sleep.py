@@ -88,7 +88,7 @@ def joining(model: Model, state: State, control: Control) -> Any:
     return contacts
 
 
-def rest_of(model: Model, settings: Any, inner: State, now: State, control: Control, contacts: Any, together: bool) -> Any:
+def rest_of(model: Model, settings: Any, inner: State, now: State, control: Control, contacts: Any) -> Any:
     """The structure, as an array of one, and itself; `inner` has the velocities that move bodies, `now` is the caller's."""
     r, device = Rest(), model.device
     r.bodies, r.joints, r.drives, r.control, r.state, r.now = model.bodies, model.joints, model.drives, control, inner, now
@@ -100,7 +100,7 @@ def rest_of(model: Model, settings: Any, inner: State, now: State, control: Cont
     driven[list(model.drive_rows)] = 1
     r.linked, r.driven = (wp.array(x, dtype=wp.int32, device=device) for x in (linked, driven))
     fill(r, model, len(model.com), "island busy")
-    r.touching, r.together, r.speeds = int(model.collision is not None), int(together or model.ropes is not None), model.speeds
+    r.touching, r.together, r.speeds = int(model.collision is not None), int(model.ropes is not None), model.speeds
     if model.ropes is not None:
         r.ropes, r.rope_first = model.ropes.count, model.ropes.table.first
     return alone(r, Rest, device), r

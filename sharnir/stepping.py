@@ -16,23 +16,23 @@ SPENT = wp.constant(-(1 << 20))  # of `State.failed`, less a body: the step need
 def dividing(
     name: str, finest: int, begin: Any, make: Any, keep: Any, ease: Any, end: Any, *, may: Any, stop: Any, grows: bool,
 ) -> Any:  # fmt: skip
-    """A whole step as a device function (s, w, scope), of what makes its parts.
+    """A whole step as a device function (s, w), of what makes its parts.
 
     Args:
         finest: parts into which a step may be divided, a power of two.
         begin: (s, w), before the first part.
-        make: (s, w, scope, share, way) → bool, tries the next part, this share of the step; whether it is met. Way 0 comes first.
-        keep: (s, w, scope, part) → bool, makes the part that was met, the part-th, the state; False where it is not finite.
-        ease: (s, w, scope, size, way) → (size, way), after a miss: what is tried next. A size is a number of finest parts: the
+        make: (s, w, share, way) → bool, tries the next part, this share of the step; whether it is met. Way 0 comes first.
+        keep: (s, w, part) → bool, makes the part that was met, the part-th, the state; False where it is not finite.
+        ease: (s, w, size, way) → (size, way), after a miss: what is tried next. A size is a number of finest parts: the
             same for another way, `finest` to begin the whole step anew, 0 to give up: the state is the solver's to restore.
         end: (s, w, parts, ways), `ways` the sum of 2^way over the ways in which parts were made.
-        may: (s, w) → bool, whether passes are left. Where they are not, stop: (s, w, scope, share) → int ends the step, the
+        may: (s, w) → bool, whether passes are left. Where they are not, stop: (s, w, share) → int ends the step, the
             share of it that is left, and returns how many parts that made.
         grows: parts become larger again behind what made them small.
     """
 
     @wp.func(name=name)
-    def whole_step(s: Any, w: int, scope: int):
+    def whole_step(s: Any, w: int):
         at = int(0)
         size = int(wp.static(finest))
         way = int(0)
@@ -41,10 +41,10 @@ def dividing(
         begin(s, w)
         while at < wp.static(finest):
             if not may(s, w):
-                parts = parts + stop(s, w, scope, real(wp.static(finest) - at) / real(wp.static(finest)))
+                parts = parts + stop(s, w, real(wp.static(finest) - at) / real(wp.static(finest)))
                 break
-            if make(s, w, scope, real(size) / real(wp.static(finest)), way):
-                if not keep(s, w, scope, parts):
+            if make(s, w, real(size) / real(wp.static(finest)), way):
+                if not keep(s, w, parts):
                     break
                 at = at + size
                 parts = parts + 1
@@ -54,7 +54,7 @@ def dividing(
                     while size < wp.static(finest) and at % (2 * size) == 0:
                         size = 2 * size
             else:
-                size, way = ease(s, w, scope, size, way)
+                size, way = ease(s, w, size, way)
                 if size == 0:
                     break
                 if size == wp.static(finest):

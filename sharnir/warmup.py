@@ -21,12 +21,11 @@ KERNELS: tuple[tuple[str, str, int | None], ...] = (
     ("direct.energy.rope", "energy_rope_steps", None),
     ("ode.kernel", "integrate_all", None),
     ("direct.energy.step", "TOUCHING", None),
-    ("direct.energy.step", "KERNELS", 2),
+    ("direct.energy.step", "ALONE", None),
     ("engine.tree.runtime", "module_kernel", 2),
     ("engine.tree.runtime", "module_kernel", 1),
     ("engine.tree.runtime", "module_kernel", 0),
     ("sequential.begin", "predict", None),
-    ("direct.energy.step", "KERNELS", 1),
     ("rope.kernels", "rope_begin", None),
     ("rope.touch_kernels", "touch_begin", None),
     ("rope.energy_kernels", "energy_steps", None),
@@ -40,7 +39,7 @@ KERNELS: tuple[tuple[str, str, int | None], ...] = (
     ("tree.functions", "kinematics", None),
     ("sensors.kernels", "measure_probes", None),
 )
-"""Where one kernel of each module stands, the longest compiles first: file of sharnir, name, index."""
+"""Where one kernel of each module stands, the longest compiles first: file of sharnir, name, argument of what makes it."""
 
 RARE: tuple[tuple[str, str, int | None], ...] = (("direct.energy.rope", "TOUCHING", None),)
 """As above: what only scenes with contacts beside ropes take from the direct solver."""
@@ -78,7 +77,7 @@ def make(task: Any, device: str = "cpu") -> None:
     if isinstance(task, tuple):
         file, name, index = task
         found = getattr(import_module(f"sharnir.{file}"), name)
-        kernel = found if index is None else found(index) if callable(found) else found[index]
+        kernel = found if index is None else found(index)
         load_modules([kernel.module], device)
         return
     scene = sharnir.Scene()

@@ -25,10 +25,8 @@ HELD = wp.constant(3)
 
 
 @wp.func
-def kind_of(s: wp.array(dtype=Direct), i: int, w: int, scope: int) -> int:
-    """What a link's joint is in this step; where nothing acts (scope below 2), the joint tells."""
-    if scope < 2:
-        return s[0].tree.row[i].kind
+def kind_of(s: wp.array(dtype=Direct), i: int, w: int) -> int:
+    """What a link's joint is in this step."""
     return s[0].work.kind[i, w]
 
 

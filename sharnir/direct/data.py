@@ -232,8 +232,6 @@ class Direct:
 OUT = wp.constant(-1)  # value of mid_tense: the joint was taken out in that step
 DIVIDED = wp.constant(1)  # in `solver.GRADES`
 
-ALL = wp.constant(2)  # scope: everything there is
-
 
 @wp.struct
 class Roped:

@@ -13,7 +13,7 @@ from sharnir.cable_tables import cable_work
 from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Collider
 from sharnir.direct.data import BallWork, Direct, DirectSettings, DirectTouch
-from sharnir.direct.energy.step import KERNELS, TOUCHING
+from sharnir.direct.energy.step import ALONE, TOUCHING
 from sharnir.direct.ropes import RopesOnTrees
 from sharnir.direct.trees import Trees
 from sharnir.engine.tree.build import Plan
@@ -126,9 +126,10 @@ class SolverDirect(TreeSolver):
             why = "bodies touch"
         elif m.ropes is not None:
             why = f"rope {next(iter(m.ropes.names))!r} hangs on bodies"
-        elif self._trees is None:
-            outside = Plan(m).outside
-            beside = [list(m.joint_names)[k] for k in outside] + [*m.gear_names, *m.spring_names, *m.cable_names]
+        elif self._trees is None or self._trees.closures:
+            plan = Plan(m)
+            loops = [p.joint for p in plan.places if p.part] + plan.rods
+            beside = [list(m.joint_names)[k] for k in loops] + [*m.gear_names, *m.spring_names, *m.cable_names]
             why = f"{beside[0]!r} joins bodies beside the tree" if beside else "there is no body that moves"
         elif not self._is_lean(control):
             why = "its trees are not stepped in joint coordinates"
@@ -284,25 +285,14 @@ class SolverDirect(TreeSolver):
         s.safe = safe
         s.balls = BallWork()
         simple = tree.tree.row.numpy()
-        strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if m.joint_kinds else np.ones(0)
-        off = bool((control.enabled.numpy() == 0).any() or (strength < 1e30).any())
-        scope = (
-            2 if self._acting or int(s.closures.count) or off else 1 - int(np.all((simple["kind"] > 0) | (simple["hinge"] == 1)))
-        )
         s.work.kind.assign(np.repeat(simple["kind"][:, None], m.worlds, 1))
-        if m.ropes is not None or self.collider is not None:
-            scope = 2
-        if wp.get_device(self.device).is_cpu:
-            scope = max(scope, 1)  # no slower than 0 there, but in registers on a GPU; and a module less to compile
-        self._kernel, s.speeds = KERNELS[scope], m.speeds
+        self._kernel, s.speeds = ALONE, m.speeds
         s.contacts = joining(m, state, control)
         if self.collider is not None:
             self._kernel = TOUCHING
             self._touch(s, state, control, tree)
-        self._rest = rest_of(m, self.settings, state, state, control, s.contacts, scope < 2)
+        self._rest = rest_of(m, self.settings, state, state, control, s.contacts)
         s.rest = self._rest[0]
-        if scope == 0:
-            s.work.position, s.work.rotation = state.position, state.rotation
         fill(s.balls, m, links, " ".join(BallWork.vars))  # type: ignore[attr-defined]
         self._pace = self._takes()
         write(self.settings.iterations, self._caps(self._capped))

@@ -201,7 +201,7 @@ class Trees:
         t.grades, t.made = solver.grades, solver._made
         solver._watch(state, control, 0)
         t.contacts = joining(m, state, control)
-        self._rest = rest_of(m, solver.settings, state, state, control, t.contacts, False)
+        self._rest = rest_of(m, solver.settings, state, state, control, t.contacts)
         t.rest = self._rest[0]
         solver._passes, solver._pace = t.passes, self.takes
         write(solver.settings.iterations, solver._caps(solver._capped))

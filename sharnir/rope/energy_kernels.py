@@ -81,7 +81,7 @@ def fit_speeds(s: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
-def keep_part(s: wp.array(dtype=RopeStep), w: int, scope: int, part: int) -> bool:
+def keep_part(s: wp.array(dtype=RopeStep), w: int, part: int) -> bool:
     """A part that was met becomes the state; what is torn, inserted or removed then contradicts what was there."""
     dt = s[0].settings.dt[0]
     s[0].headway[w] = s[0].done[w]
@@ -121,7 +121,7 @@ def passes_left(s: wp.array(dtype=RopeStep), w: int) -> bool:
 
 
 @wp.func
-def stop_step(s: wp.array(dtype=RopeStep), w: int, scope: int, share: real) -> int:
+def stop_step(s: wp.array(dtype=RopeStep), w: int, share: real) -> int:
     """No passes are left: nothing moves in the rest of the step where that is a caller's cap; else the world is marked."""
     if s[0].settings.iterations[2] == 0:
         s[0].body_state.failed[w] = SPENT - s[0].bodies.count
@@ -131,7 +131,7 @@ def stop_step(s: wp.array(dtype=RopeStep), w: int, scope: int, share: real) -> i
 
 
 @wp.func
-def make_part(s: wp.array(dtype=RopeStep), w: int, scope: int, share: real, way: int) -> bool:
+def make_part(s: wp.array(dtype=RopeStep), w: int, share: real, way: int) -> bool:
     """Velocities that fit, then the passes of a part of the step; whether they met."""
     s[0].h[w] = s[0].settings.dt[0] * share
     for k in range(s[0].ropes.count):
@@ -141,7 +141,7 @@ def make_part(s: wp.array(dtype=RopeStep), w: int, scope: int, share: real, way:
 
 
 @wp.func
-def ease_step(s: wp.array(dtype=RopeStep), w: int, scope: int, size: int, way: int):
+def ease_step(s: wp.array(dtype=RopeStep), w: int, size: int, way: int):
     """After a miss: half the part."""
     undo_reeling(s, w)
     take_back_impulses(s, w)

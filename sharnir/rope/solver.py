@@ -145,7 +145,7 @@ class SolverRope(Solver):
         now.made = self._made
         self._watch(state, control, 0)
         now.tally = self.tally
-        self._rest = rest_of(self.model, self.settings, state, state, control, joining(self.model, state, control), True)
+        self._rest = rest_of(self.model, self.settings, state, state, control, joining(self.model, state, control))
         now.rest = self._rest[0]
         self._kept = now  # its arrays stay alive
         self._bound = state, control, alone(now, RopeStep, self.device)

@@ -367,7 +367,7 @@ class SolverImpulse(Solver):
         step.contacts = joining(self.model, state, control)
         if self.collider is not None:
             self._touch(step, control)
-        self._rest = rest_of(self.model, self.settings, step.state, state, control, step.contacts, False)
+        self._rest = rest_of(self.model, self.settings, step.state, state, control, step.contacts)
         step.rest = self._rest[0]
         self._guards(state, control, step.state if self._halves else None)
         if self._ropes is not None:

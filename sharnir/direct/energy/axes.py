@@ -105,7 +105,7 @@ def factor_several(s: wp.array(dtype=Direct), i: int, w: int, acts: int, A: mat3
 
 @wp.func(inline=True)
 def factor_axes(
-    s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33, B: mat33, C: mat33, D: mat33, f: vec3, m: vec3, left: bool
+    s: wp.array(dtype=Direct), i: int, w: int, A: mat33, B: mat33, C: mat33, D: mat33, f: vec3, m: vec3, left: bool
 ):  # fmt: skip
     """M* S₁, S̄ᵀ M* and the response of a link's axes; returns what is left of M* when they yield, if that is wanted (`left`).
 
@@ -115,9 +115,8 @@ def factor_axes(
     n = s[0].tree.row[i].v_size
     v0 = natural(s[0].tree.row[i].v_start)
     acts = int(0)
-    if scope > 1:
-        if s[0].acting == 1:
-            acts = s[0].linear.acts[i, w]
+    if s[0].acting == 1:
+        acts = s[0].linear.acts[i, w]
     for x in range(n):
         sl = s[0].end_l[v0 + x, w]
         sa = s[0].end_a[v0 + x, w]
@@ -149,7 +148,7 @@ def factor_axes(
         kl = s[0].left_l[v0, w] * Y
         ka = s[0].left_a[v0, w] * Y
         return A - wp.outer(hl, kl), B - wp.outer(hl, ka), C - wp.outer(ha, kl), D - wp.outer(ha, ka)
-    if scope > 0 and n > 1:
+    if n > 1:
         factor_several(s, i, w, acts, A, B, C, D)
         return s[0].full_A[i, w], s[0].full_B[i, w], s[0].full_C[i, w], s[0].full_D[i, w]
     return A, B, C, D

@@ -72,7 +72,7 @@ def foresee(s: wp.array(dtype=Direct), i: int, own: int, w: int, dv: vec3, dw: v
 
 
 @wp.func
-def commit(s: wp.array(dtype=Direct), w: int, scope: int):
+def commit(s: wp.array(dtype=Direct), w: int):
     """The end of the step becomes the state."""
     w = natural(w)
     h = s[0].drift[w]
@@ -82,8 +82,8 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
         b = natural(s[0].tree.row[i].body)
         own = natural(s[0].half_of[b])
         j = natural(s[0].tree.row[i].joint)
-        moves = scope < 2 or b < s[0].own
-        if scope > 1 and b < s[0].own:
+        moves = b < s[0].own
+        if b < s[0].own:
             moves = not lies(s, b, w)
         if moves:
             v0 = s[0].state.velocity[own, w]
@@ -107,10 +107,9 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
             s[0].state.spin[own, w] = M1 * W
             s[0].state.position[own, w] = s[0].position[b, w]
             s[0].state.rotation[own, w] = s[0].rotation[b, w]
-        if j < s[0].scene_joints and not (scope > 1 and lies(s, own, w)):
-            keep_reaction(s, i, j, w, scope, whole, s[0].state.trend[own, w])
-    if scope > 1:
-        keep_rows(s, w, whole)
+        if j < s[0].scene_joints and not (lies(s, own, w)):
+            keep_reaction(s, i, j, w, whole, s[0].state.trend[own, w])
+    keep_rows(s, w, whole)
     for n in range(s[0].other_count):
         b = s[0].others[n]
         x = s[0].state.position[b, w]
@@ -121,23 +120,22 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
     s[0].state.history[w] = wp.min(s[0].state.history[w] + 1, HISTORY)
     for n in range(s[0].tree.count):
         i = natural(n)
-        count_turns(s, i, w, scope)
+        count_turns(s, i, w)
         j = natural(s[0].tree.row[i].joint)
-        if scope > 1 and j < s[0].scene_joints:
+        if j < s[0].scene_joints:
             if breaks(s[0].joints, j, s[0].state.mid_force[j, w], s[0].state.mid_torque[j, w], s[0].settings.dt[0]):
                 s[0].control.enabled[j, w] = 0
             s[0].state.mid_tense[j, w] = OUT * (1 - s[0].control.enabled[j, w])
-    if scope > 1:
-        for i in range(s[0].closures.rods):
-            j = s[0].closures.rod_joint[i]
-            if breaks(s[0].joints, j, s[0].state.joint_force[j, w], vec3(real(0.0)), s[0].settings.dt[0]):
-                s[0].control.enabled[j, w] = 0
-            s[0].state.mid_tense[j, w] = OUT * (1 - s[0].control.enabled[j, w])
+    for i in range(s[0].closures.rods):
+        j = s[0].closures.rod_joint[i]
+        if breaks(s[0].joints, j, s[0].state.joint_force[j, w], vec3(real(0.0)), s[0].settings.dt[0]):
+            s[0].control.enabled[j, w] = 0
+        s[0].state.mid_tense[j, w] = OUT * (1 - s[0].control.enabled[j, w])
     s[0].state.time[w] = s[0].state.time[w] + wp.float64(h)
 
 
 @wp.func
-def count_turns(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
+def count_turns(s: wp.array(dtype=Direct), i: int, w: int):
     """Follow the angles of a link's joint: read them, on the turn that speeds led to, before they are a turn off."""
     if s[0].tree.row[i].kind == FREE:
         return
@@ -145,7 +143,7 @@ def count_turns(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
     turns = s[0].joints.turns[j]
     if j >= s[0].scene_joints or turns == 0 or turns == 3:
         return
-    if kind_of(s, i, w, scope) == LOOSE:
+    if kind_of(s, i, w) == LOOSE:
         follow_turns(s, j, w, s[0].drift[w])
         return
     b = natural(s[0].tree.row[i].body)
@@ -184,7 +182,7 @@ def at_the_end(now: vec3, before: vec3, on: real) -> vec3:
 
 
 @wp.func
-def keep_reaction(s: wp.array(dtype=Direct), i: int, j: int, w: int, scope: int, whole: real, on: real):
+def keep_reaction(s: wp.array(dtype=Direct), i: int, j: int, w: int, whole: real, on: real):
     """What a joint carries at the end of the step, as an impulse of a whole one, on its child, less the share of the free axes.
 
     The means over the step are kept for the next.
@@ -192,7 +190,7 @@ def keep_reaction(s: wp.array(dtype=Direct), i: int, j: int, w: int, scope: int,
     sign = real(s[0].tree.sign[i]) * whole
     f = s[0].carried_l[i, w]
     l = s[0].carried_a[i, w] + wp.cross(s[0].work.out[i, w], f)
-    kind = kind_of(s, i, w, scope)
+    kind = kind_of(s, i, w)
     if kind == LOOSE:
         f = vec3(real(0.0))
         l = f
@@ -218,12 +216,11 @@ def keep_reaction(s: wp.array(dtype=Direct), i: int, j: int, w: int, scope: int,
 
 
 @wp.func
-def finish(s: wp.array(dtype=Direct), w: int, scope: int):
+def finish(s: wp.array(dtype=Direct), w: int):
     """What acted in the step, exactly; and passed limits taken back in."""
-    if scope > 1:
-        report(s, w)
-        if s[0].acting == 1:
-            repair(s, w)
+    report(s, w)
+    if s[0].acting == 1:
+        repair(s, w)
 
 
 @wp.func

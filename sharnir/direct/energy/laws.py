@@ -246,16 +246,16 @@ def solve_ball(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3):
 
 
 @wp.func
-def solve_acting(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, turn: vec3):
+def solve_acting(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3):
     """Changes of a link's twist from its base's, with the laws exactly; `law_miss` in `mismatch`."""
     off = real(0.0)
     kind = s[0].work.kind[i, w]
     if s[0].linear.acts[i, w] == 0 or kind == LOOSE:
-        v, turn = follow(s, i, w, scope, v, turn, real(1.0))
+        v, turn = follow(s, i, w, v, turn, real(1.0))
     elif kind == NONE and s[0].closures.count > 0:
         # rows beside the tree were closed with the linear laws: exact ones, which do not know of the rows, are but compared
         _v, _turn, off = solve_link(s, i, w, v, turn)
-        v, turn = follow(s, i, w, scope, v, turn, real(1.0))
+        v, turn = follow(s, i, w, v, turn, real(1.0))
     elif kind == NONE:
         v, turn, off = solve_link(s, i, w, v, turn)
     else:

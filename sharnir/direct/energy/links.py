@@ -80,7 +80,7 @@ def base_stiffness(r: vec3, f: vec3, h: real) -> mat33:
 
 @wp.func(inline=True)
 def factor_link(
-    s: wp.array(dtype=Direct), i: int, w: int, scope: int, kind: int,
+    s: wp.array(dtype=Direct), i: int, w: int, kind: int,
     A: mat33, B: mat33, C: mat33, D: mat33, fl: vec3, fa: vec3,
 ):  # fmt: skip
     """Factors of a link, on which M* = [A B; C D] hangs already, from what its joint carries; returns what its base feels."""
@@ -93,8 +93,7 @@ def factor_link(
     if kind == LOOSE:
         f = vec3(real(0.0))
     start = s[0].momentum[b, w]
-    if scope > 1:
-        start = start / s[0].tree.row[i].parts
+    start = start / s[0].tree.row[i].parts
     A = add_diagonal(A, m)
     D = D + own_stiffness(s, i, w, matrix(s[0].rotation[b, w]), s[0].gain[i, w] + start, -out1, f)
     if kind == LOOSE:
@@ -104,14 +103,14 @@ def factor_link(
         s[0].full_B[i, w] = B
         s[0].full_C[i, w] = C
         s[0].full_D[i, w] = inverse(D - C * P * B)
-        if scope > 1 and lies(s, natural(s[0].half_of[b]), w):  # it gives way to nothing
+        if lies(s, natural(s[0].half_of[b]), w):  # it gives way to nothing
             s[0].full_A[i, w] = none
             s[0].full_D[i, w] = none
         return none, none, none, none
     if kind != NONE:
         return factor_ball(s, i, w, kind, A, B, C, D, fl)
     hands = s[0].tree.row[i].base_link >= 0
-    A, B, C, D = factor_axes(s, i, w, scope, A, B, C, D, fl, fa + wp.cross(out, fl), hands)
+    A, B, C, D = factor_axes(s, i, w, A, B, C, D, fl, fa + wp.cross(out, fl), hands)
     if hands:
         arm = s[0].work.arm[i, w]
         arm1 = s[0].arm1[i, w]
@@ -206,7 +205,7 @@ def past_ball(s: wp.array(dtype=Direct), i: int, w: int, kind: int, alone: bool,
 
 
 @wp.func
-def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
+def inward(s: wp.array(dtype=Direct), w: int, mode: int):
     """What joints carry, from the momenta of all links beyond them, in `carried`; and what that lacks along free axes, with the
     gaps in work.close, handed inwards: with new factors (ANEW), or with those of the last such pass (AGAIN).
 
@@ -214,7 +213,7 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
     """
     w = natural(w)
     anew = mode == ANEW or mode == GAPS
-    alone = scope > 1 and mode == GAPS
+    alone = mode == GAPS
     zero = vec3(real(0.0))
     none = mat33(real(0.0))
     A = none
@@ -230,7 +229,7 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
         i = natural(s[0].tree.count - 1 - back)
         b = natural(s[0].tree.row[i].body)
         p = s[0].tree.row[i].base_link
-        gathers = s[0].tree.row[i].gathers == 1 or (scope > 1 and s[0].closures.count + s[0].roped > 0)
+        gathers = s[0].tree.row[i].gathers == 1 or (s[0].closures.count + s[0].roped > 0)
         if handed == 0:
             fl = zero
             fa = zero
@@ -252,7 +251,7 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
         if not alone:
             s[0].carried_l[i, w] = fl
             s[0].carried_a[i, w] = fa
-        kind = kind_of(s, i, w, scope)
+        kind = kind_of(s, i, w)
         if anew:  # all that is done with matrices: where it is not, none is moved about
             if handed == 0:
                 A = none
@@ -268,7 +267,7 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
                 s[0].work.B[i, w] = none
                 s[0].work_C[i, w] = none
                 s[0].work.D[i, w] = none
-            A, B, C, D = factor_link(s, i, w, scope, kind, A, B, C, D, fl, fa)
+            A, B, C, D = factor_link(s, i, w, kind, A, B, C, D, fl, fa)
         arm = s[0].work.arm[i, w]
         if kind == LOOSE:
             P = s[0].full_A[i, w]
@@ -294,7 +293,7 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
                 else:
                     free = free + s[0].tau[v0 + x, w]
                     s[0].work.u[v0 + x, w] = free
-                    if scope > 1 and s[0].acting == 1:
+                    if s[0].acting == 1:
                         if s[0].linear.acts[i, w] == 1:
                             free = free + axis_law(s, i, w, x)
                 s[0].work.change[v0 + x, w] = free
@@ -303,7 +302,7 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
                 continue
             el = s[0].work.close_l[i, w]
             ea = s[0].work.close_a[i, w]
-            if scope > 1 and s[0].acting == 1:
+            if s[0].acting == 1:
                 if s[0].linear.acts[i, w] == 1:
                     for x in range(v0, v0 + n):
                         el = el + s[0].end_l[x, w] * s[0].lock_u[x, w]
@@ -312,16 +311,16 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
             ga = qa - s[0].full_C[i, w] * el - s[0].full_D[i, w] * ea
             if n == 1:
                 y = s[0].work.Y[v0, w] * s[0].work.change[v0, w]
-                if scope > 1 and not alone:
+                if not alone:
                     y = held_axis(s, i, w, y)
                 gl = gl - s[0].work.H_l[v0, w] * y
                 ga = ga - s[0].work.H_a[v0, w] * y
-            elif scope > 0 and n > 1:
+            elif n > 1:
                 all = vec6()
                 for x in range(n):
                     all[x] = s[0].work.change[v0 + x, w]
                 all = s[0].work.response[i, w] * all
-                if scope > 1 and not alone:
+                if not alone:
                     all = held_axes(s, i, w, all)
                 for x in range(n):
                     gl = gl - s[0].work.H_l[v0 + x, w] * all[x]
@@ -409,7 +408,7 @@ def past_axes(s: wp.array(dtype=Direct), i: int, w: int, ql: vec3, qa: vec3):
 
 
 @wp.func
-def balance(s: wp.array(dtype=Direct), w: int, scope: int):
+def balance(s: wp.array(dtype=Direct), w: int):
     """What joints carry, from the momenta of all links beyond them, in `carried`."""
     for back in range(s[0].tree.count):
         i = natural(s[0].tree.count - 1 - back)
@@ -421,13 +420,13 @@ def balance(s: wp.array(dtype=Direct), w: int, scope: int):
         s[0].carried_l[i, w] = fl
         s[0].carried_a[i, w] = fa
         p = s[0].tree.row[i].base_link
-        if p >= 0 and kind_of(s, i, w, scope) != LOOSE:
+        if p >= 0 and kind_of(s, i, w) != LOOSE:
             s[0].sum_l[p, w] = s[0].sum_l[p, w] + fl
             s[0].sum_a[p, w] = s[0].sum_a[p, w] + fa + wp.cross(s[0].work.arm[i, w], fl)
 
 
 @wp.func(inline=False)
-def follow_several(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, turn: vec3, open: real):
+def follow_several(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3, open: real):
     """What several axes of a link add to the changes (`follow`); apart, so that a hinge makes no room for matrices of 6 × 6."""
     n = s[0].tree.row[i].v_size
     v0 = natural(s[0].tree.row[i].v_start)
@@ -436,20 +435,19 @@ def follow_several(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec
         felt = wp.dot(s[0].left_l[v0 + x, w], v) + wp.dot(s[0].left_a[v0 + x, w], turn)
         rest[x] = s[0].work.change[v0 + x, w] - felt
     rest = s[0].work.response[i, w] * rest
-    if scope > 1 and open != real(0.0):
+    if open != real(0.0):
         rest = held_axes(s, i, w, rest)
     for x in range(n):
-        if scope > 1:
-            s[0].rows.y[v0 + x, w] = rest[x]
+        s[0].rows.y[v0 + x, w] = rest[x]
         v = v + s[0].end_l[v0 + x, w] * rest[x]
         turn = turn + s[0].end_a[v0 + x, w] * rest[x]
     return v, turn
 
 
 @wp.func
-def follow(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, turn: vec3, open: real):
+def follow(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3, open: real):
     """Changes (δv, δφ) of a link's twist from its base's, laws as linear; `open` 0: but for the gaps."""
-    kind = kind_of(s, i, w, scope)
+    kind = kind_of(s, i, w)
     b = natural(s[0].tree.row[i].body)
     if kind == LOOSE:
         return s[0].work.change_l[b, w], s[0].work.change_a[b, w]
@@ -469,7 +467,7 @@ def follow(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, turn:
     v0 = natural(s[0].tree.row[i].v_start)
     v = v + wp.cross(turn, arm1) + s[0].work.close_l[i, w] * open
     turn = turn + s[0].work.close_a[i, w] * open
-    if scope > 1 and s[0].acting == 1:
+    if s[0].acting == 1:
         if s[0].linear.acts[i, w] == 1:
             for x in range(v0, v0 + n):
                 v = v + s[0].end_l[x, w] * (s[0].lock_u[x, w] * open)
@@ -477,35 +475,34 @@ def follow(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, turn:
     if n == 1:
         y = s[0].work.change[v0, w] - wp.dot(s[0].left_l[v0, w], v) - wp.dot(s[0].left_a[v0, w], turn)
         y = y * s[0].work.Y[v0, w]
-        if scope > 1:
-            if open != real(0.0):
-                y = held_axis(s, i, w, y)
-            s[0].rows.y[v0, w] = y
+        if open != real(0.0):
+            y = held_axis(s, i, w, y)
+        s[0].rows.y[v0, w] = y
         v = v + s[0].end_l[v0, w] * y
         turn = turn + s[0].end_a[v0, w] * y
-    elif scope > 0 and n > 1:
-        v, turn = follow_several(s, i, w, scope, v, turn, open)
+    elif n > 1:
+        v, turn = follow_several(s, i, w, v, turn, open)
     return v, turn
 
 
 @wp.func
-def follow_all(s: wp.array(dtype=Direct), w: int, scope: int, open: real):
+def follow_all(s: wp.array(dtype=Direct), w: int, open: real):
     """Changes of all twists, into work.change."""
-    follow_some(s, w, scope, open, 0, s[0].tree.count)
+    follow_some(s, w, open, 0, s[0].tree.count)
 
 
 @wp.func
-def follow_some(s: wp.array(dtype=Direct), w: int, scope: int, open: real, start: int, end: int):
+def follow_some(s: wp.array(dtype=Direct), w: int, open: real, start: int, end: int):
     """Changes of the twists of links start … end − 1, which hang on no others."""
     for n in range(start, end):
-        follow_one(s, natural(n), w, scope, open)
+        follow_one(s, natural(n), w, open)
 
 
 @wp.func
-def follow_one(s: wp.array(dtype=Direct), i: int, w: int, scope: int, open: real):
+def follow_one(s: wp.array(dtype=Direct), i: int, w: int, open: real):
     """That of a link, whose base's is known."""
     base = natural(s[0].tree.row[i].base)
-    v, turn = follow(s, i, w, scope, s[0].work.change_l[base, w], s[0].work.change_a[base, w], open)
+    v, turn = follow(s, i, w, s[0].work.change_l[base, w], s[0].work.change_a[base, w], open)
     b = natural(s[0].tree.row[i].body)
     s[0].work.change_l[b, w] = v
     s[0].work.change_a[b, w] = turn

@@ -288,7 +288,7 @@ def advance(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, spin: vec3):
 
 
 @wp.func
-def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
+def place(s: wp.array(dtype=Direct), w: int, how: int):
     """The end of the step at velocities that are a guess (0), or after what a pass changes of them, told link by link as it
     goes (1), with the laws exactly (3), or all known before (2).
 
@@ -325,10 +325,10 @@ def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
                 dv = s[0].work.change_l[b, w]
                 turn = s[0].work.change_a[b, w]
             else:
-                if scope > 1 and how == 3:
-                    dv, turn = solve_acting(s, i, w, scope, dv, turn)
+                if how == 3:
+                    dv, turn = solve_acting(s, i, w, dv, turn)
                 else:
-                    dv, turn = follow(s, i, w, scope, dv, turn, real(1.0))
+                    dv, turn = follow(s, i, w, dv, turn, real(1.0))
                 if s[0].tree.row[i].gathers == 1:
                     s[0].work.change_l[b, w] = dv
                     s[0].work.change_a[b, w] = turn
@@ -341,19 +341,18 @@ def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
         x, M, M1 = advance(s, i, w, v, spin)
         L = M1 * (s[0].tree.inertia[i, w] * (spin * M))
         start = s[0].momentum[b, w]
-        if scope > 1:
-            start = start / s[0].tree.row[i].parts
+        start = start / s[0].tree.row[i].parts
         s[0].gain[i, w] = L - start
         xm = (s[0].work.position[b, w] + x) * real(0.5)
         s[0].work.arm[i, w] = xm - xm_b
         s[0].arm1[i, w] = x - x_b
         linear = vec3(real(0.0))
         angular = vec3(real(0.0))
-        kind = kind_of(s, i, w, scope)
+        kind = kind_of(s, i, w)
         if kind == LOOSE:
             s[0].work.out[i, w] = vec3(real(0.0))
             s[0].out1[i, w] = vec3(real(0.0))
-        elif scope == 0 or s[0].tree.row[i].kind == FREE or s[0].tree.row[i].hinge == 1:
+        elif s[0].tree.row[i].kind == FREE or s[0].tree.row[i].hinge == 1:
             r1 = M1 * s[0].tree.place[i, w].own_point
             r = (M * s[0].tree.place[i, w].own_point + r1) * real(0.5)
             linear = (x - x_b) + (r1 - M_b * s[0].tree.place[i, w].base_point)
@@ -364,25 +363,23 @@ def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
                 axis = (M * s[0].tree.place[i, w].axis + end) * real(0.5)
                 angular = axis_gap(M_b * s[0].tree.place[i, w].base_axis, end)
                 v0 = natural(s[0].tree.row[i].v_start)
-                if scope > 1 or s[0].pushed[w] == 1:
-                    # the link turns about an axis that its base carries: by Δq
-                    g = half_turn(s, natural(s[0].tree.row[i].base), w)
-                    rel = (s[0].work.spin[b, w] + spin) * quarter - g
-                    by, ratio = turn_about(wp.dot(axis, rel) / wp.dot(axis, axis), g, axis)
-                    axis = axis * ratio
-                    end_speed(s, v0, w, by)
+                # the link turns about an axis that its base carries: by Δq
+                g = half_turn(s, natural(s[0].tree.row[i].base), w)
+                rel = (s[0].work.spin[b, w] + spin) * quarter - g
+                by, ratio = turn_about(wp.dot(axis, rel) / wp.dot(axis, axis), g, axis)
+                axis = axis * ratio
+                end_speed(s, v0, w, by)
                 s[0].work.S_l[v0, w] = -wp.cross(axis, r)
                 s[0].work.S_a[v0, w] = axis
                 s[0].end_l[v0, w] = -wp.cross(end, r1)
                 s[0].end_a[v0, w] = end
-            elif scope > 1:
-                if kind == NONE:  # more acts than friction
-                    turn_axes(s, i, w)
-                elif kind != FREE:
-                    ball_speeds(s, i, w, kind)
+            elif kind == NONE:  # more acts than friction
+                turn_axes(s, i, w)
+            elif kind != FREE:
+                ball_speeds(s, i, w, kind)
         elif s[0].tree.row[i].hinge == SLIDE:
             linear, angular = slide_link(s, i, w, M, M1, M_b, x_b, xm_b)
-        elif scope > 0:
+        else:
             point, end_point = common_point(s, s[0].tree.joint[i], w)
             s[0].work.out[i, w] = xm - point
             s[0].out1[i, w] = x - end_point
@@ -394,7 +391,7 @@ def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
             angular = angular * rate
             s[0].work.close_l[i, w] = linear * rate + wp.cross(angular, s[0].out1[i, w])
             s[0].work.close_a[i, w] = angular
-            if scope > 1 and s[0].acting == 1:
+            if s[0].acting == 1:
                 if s[0].linear.acts[i, w] == 1:
                     lock_gaps(s, i, w)
         else:

@@ -49,7 +49,7 @@ STALLED = wp.constant(real(max(1.0e-8, 256.0 * EPSILON)))  # and at which roundi
 
 
 @wp.func
-def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
+def begin(s: wp.array(dtype=Direct), w: int) -> real:
     """Velocities at the start, momenta after external forces, and a guess of the end (`foresee`).
 
     Returns the scale of velocities, as twice a kinetic energy, J; that of their rounding is kept in `before`.
@@ -74,9 +74,8 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
         s[0].work.velocity[b, w] = v
         s[0].work.spin[b, w] = omega
         turning = wp.dot(omega, L)
-        if scope > 1:
-            turning = turning / s[0].tree.row[i].parts
-        new, L = kicked(s, own, w, scope, v + gravity * h, L, h)
+        turning = turning / s[0].tree.row[i].parts
+        new, L = kicked(s, own, w, v + gravity * h, L, h)
         s[0].momentum[b, w] = L
         s[0].impulse_l[i, w] = new * m
         ahead = h * real(wp.min(s[0].state.history[w], 1))
@@ -87,38 +86,35 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
         x = s[0].state.position[own, w]
         r = s[0].tree.place[i, w].own_point
         blur = blur + (wp.dot(x, x) + wp.dot(r, r)) * m
-        if scope > 0:
-            s[0].work.position[b, w] = s[0].state.position[own, w]
-            s[0].work.rotation[b, w] = R
-        if scope > 1:
-            j = natural(s[0].tree.row[i].joint)
-            kind = s[0].tree.row[i].kind
-            if j < s[0].scene_joints and s[0].control.enabled[j, w] == 0:
-                kind = LOOSE
-            if lies(s, own, w):  # what sleeps hangs on nothing, and gives way to nothing
-                kind = LOOSE
-            s[0].work.kind[i, w] = kind
+        s[0].work.position[b, w] = s[0].state.position[own, w]
+        s[0].work.rotation[b, w] = R
+        j = natural(s[0].tree.row[i].joint)
+        kind = s[0].tree.row[i].kind
+        if j < s[0].scene_joints and s[0].control.enabled[j, w] == 0:
+            kind = LOOSE
+        if lies(s, own, w):  # what sleeps hangs on nothing, and gives way to nothing
+            kind = LOOSE
+        s[0].work.kind[i, w] = kind
     s[0].before[w] = blur * (BLUR / h) * (BLUR / h)
     s[0].energy[w] = scale
     return scale
 
 
 @wp.func
-def kicked(s: wp.array(dtype=Direct), own: int, w: int, scope: int, v: vec3, L: vec3, h: real):
+def kicked(s: wp.array(dtype=Direct), own: int, w: int, v: vec3, L: vec3, h: real):
     """Velocity and momentum of a body after a user's forces and those of its contacts."""
     if s[0].pushed[w] == 1:
         L = L + (s[0].control.torque[own, w] + s[0].control.torque_once[own, w]) * h
         force = (s[0].control.force[own, w] + s[0].control.force_once[own, w]) * h
         v = v + force * s[0].whole.inv_mass[own, w]
-    if scope > 1 and s[0].touching == 1:
+    if s[0].touching == 1:
         L = L + s[0].touch.push_a[own, w]
         v = v + s[0].touch.push_l[own, w] * s[0].whole.inv_mass[own, w]
-    if scope > 1:
-        if lies(s, own, w):
-            L = vec3(real(0.0))
-            v = vec3(real(0.0))
-            s[0].state.guess_v[own, w] = v
-            s[0].state.guess_w[own, w] = v
+    if lies(s, own, w):
+        L = vec3(real(0.0))
+        v = vec3(real(0.0))
+        s[0].state.guess_v[own, w] = v
+        s[0].state.guess_w[own, w] = v
     return v, L
 
 
@@ -258,28 +254,25 @@ def refresh_springs(s: wp.array(dtype=Direct), w: int, first: bool):
 
 
 @wp.func
-def open_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
+def open_attempt(s: wp.array(dtype=Direct), w: int) -> real:
     """Before the passes of a step of the length in `drift`; returns the scale of velocities (`begin`)."""
-    scale = begin(s, w, scope)
+    scale = begin(s, w)
     s[0].stopped[w] = 0
     s[0].blurred[w] = real(0.0)
-    if scope > 0 or s[0].pushed[w] == 1:
-        pushes(s, w)
+    pushes(s, w)
     s[0].done[w] = 1
-    if scope > 1:
-        if s[0].acting == 1:
-            for i in range(s[0].tree.count):
-                open_link(s, i, w)
-    place(s, w, scope, 0)
-    if scope > 1:
-        if s[0].acting == 1:
-            refresh_springs(s, w, True)
-        for r in range(s[0].closures.count):
-            s[0].row_impulse[r, w] = s[0].state.row_force[r, w] * s[0].drift[w]
-        if s[0].closures.count > 0:
-            if s[0].cables.count > 0:
-                open_cables(s, w)
-            find_rows(s, w)
+    if s[0].acting == 1:
+        for i in range(s[0].tree.count):
+            open_link(s, i, w)
+    place(s, w, 0)
+    if s[0].acting == 1:
+        refresh_springs(s, w, True)
+    for r in range(s[0].closures.count):
+        s[0].row_impulse[r, w] = s[0].state.row_force[r, w] * s[0].drift[w]
+    if s[0].closures.count > 0:
+        if s[0].cables.count > 0:
+            open_cables(s, w)
+        find_rows(s, w)
     return scale
 
 
@@ -302,16 +295,16 @@ def hold_again(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
-def enter(s: wp.array(dtype=Direct), w: int, scope: int):
+def enter(s: wp.array(dtype=Direct), w: int):
     """The scale of velocities, and the mode of the first pass: where contacts alone have changed, with the factors there are."""
-    if scope > 1 and s[0].touching == 1:
+    if s[0].touching == 1:
         if s[0].touch.turn[w] > 0:
             mode = int(AGAIN)
             if s[0].touch.eased[w] == 1:
                 hold_again(s, w)
                 mode = int(ANEW)
             return begin_again(s, w), mode
-    return open_attempt(s, w, scope), int(ANEW)
+    return open_attempt(s, w), int(ANEW)
 
 
 @wp.func
@@ -321,9 +314,9 @@ def miss_gap(s: wp.array(dtype=Direct), w: int, gap: real):
 
 
 @wp.func
-def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
+def attempt(s: wp.array(dtype=Direct), w: int) -> bool:
     """A step of the length in `drift`; returns whether its passes met."""
-    scale, mode = enter(s, w, scope)
+    scale, mode = enter(s, w)
     again = mode == AGAIN
     last = real(0.0)
     total = s[0].settings.iterations[1]
@@ -338,18 +331,14 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
         gap = real(0.0)
         size = real(0.0)
         laws = real(0.0)
-        if scope < 2:
-            inward(s, w, scope, mode)
-            gap, size = place(s, w, scope, 1)
-        if scope > 1:  # no `else`, which a compiler does not see through: it would make code for every scope
-            s[0].single[w] = int(patience == 0)
-            s[0].rows_move[w] = 0
-            gap, size, laws, wrong = full_pass(s, w, mode, made == 0 and not again, patience == 0)
-            s[0].residual[w] = laws
-            patience = wp.max(patience - 1, 0)
-            if wrong < fewest:
-                fewest = wrong
-                patience = PATIENCE
+        s[0].single[w] = int(patience == 0)
+        s[0].rows_move[w] = 0
+        gap, size, laws, wrong = full_pass(s, w, mode, made == 0 and not again, patience == 0)
+        s[0].residual[w] = laws
+        patience = wp.max(patience - 1, 0)
+        if wrong < fewest:
+            fewest = wrong
+            patience = PATIENCE
         count_pass(s, w, mode)
         made = made + 1
         if not wp.isfinite(size + gap):
@@ -367,18 +356,16 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
         s[0].blurred[w] = wp.clamp(wp.max(off, gap), FINEST, RAISED)
         small = gap <= s[0].settings.tolerance[1]
         moves = False  # limits of balls: momenta are kept once their directions stay
-        if scope > 1:
-            moves = s[0].rows_move[w] == 1
+        moves = s[0].rows_move[w] == 1
         mode = AGAIN
         if off > FAR or moves:
             mode = ANEW
-        if scope > 1:
-            if s[0].done[w] > pivots:  # a law was not as expected: nothing is said of how the passes meet
-                pivots = s[0].done[w]
-                total = total + 1
-                mode = ANEW
-                last = real(0.0)
-                off = wp.max(off, FAR)
+        if s[0].done[w] > pivots:  # a law was not as expected: nothing is said of how the passes meet
+            pivots = s[0].done[w]
+            total = total + 1
+            mode = ANEW
+            last = real(0.0)
+            off = wp.max(off, FAR)
         if SINGLE and made == 1 and small and s[0].done[w] == 1 and CURVED * off * off <= blur:
             return True  # what a second pass would change is less than rounding
         if last > real(0.0):

@@ -75,7 +75,7 @@ def leave_limits(s: wp.array(dtype=Direct), i: int, w: int, out: vec3, rates: ve
 
 
 @wp.func
-def stand(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
+def stand(s: wp.array(dtype=Direct), i: int, w: int):
     """A link where it stands, its axes, and the speed that its joint's rows lack, −J V, as of a gap."""
     b = natural(s[0].tree.row[i].body)
     own = natural(s[0].half_of[b])
@@ -91,23 +91,21 @@ def stand(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
     s[0].work.spin[b, w] = omega
     s[0].work.acceleration[b, w] = v
     s[0].work.turning[b, w] = omega
-    if scope > 0:
-        s[0].work.position[b, w] = x
-        s[0].work.rotation[b, w] = R
+    s[0].work.position[b, w] = x
+    s[0].work.rotation[b, w] = R
     s[0].position[b, w] = x
     s[0].rotation[b, w] = R
     s[0].momentum[b, w] = L
     s[0].impulse_l[i, w] = v * s[0].tree.mass[i, w]
     s[0].gain[i, w] = vec3(real(0.0))
     kind = s[0].tree.row[i].kind
-    if scope > 1:
-        if j < s[0].scene_joints and s[0].control.enabled[j, w] == 0:
-            kind = LOOSE
-        if lies(s, own, w):
-            kind = LOOSE
-        s[0].work.kind[i, w] = kind
-        s[0].linear.acts[i, w] = 0
-        s[0].linear.locks[i, w] = 0
+    if j < s[0].scene_joints and s[0].control.enabled[j, w] == 0:
+        kind = LOOSE
+    if lies(s, own, w):
+        kind = LOOSE
+    s[0].work.kind[i, w] = kind
+    s[0].linear.acts[i, w] = 0
+    s[0].linear.locks[i, w] = 0
     arm = x - s[0].position[base, w]
     v_b = s[0].work.acceleration[base, w]
     w_b = s[0].work.turning[base, w]
@@ -138,7 +136,7 @@ def stand(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
                 u = wp.dot(d, p_l) + wp.dot(n, p_a)
                 rates[k] = -u * sign
                 held = int(0)
-                if scope > 1 and j < s[0].scene_joints:
+                if j < s[0].scene_joints:
                     s[0].linear.resist[at, w] = real(0.0)
                     s[0].linear.push[at, w] = real(0.0)
                     held = s[0].state.stuck[at, w]
@@ -149,10 +147,9 @@ def stand(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
                 else:
                     l = l - (d + wp.cross(n, out)) * u
                     a = a - n * u
-            if scope > 1:
-                if j < s[0].scene_joints:
-                    l, a, C = leave_limits(s, i, w, out, rates, C, l, a)
-                s[0].linear.coupled[i, w] = C
+            if j < s[0].scene_joints:
+                l, a, C = leave_limits(s, i, w, out, rates, C, l, a)
+            s[0].linear.coupled[i, w] = C
     s[0].work.arm[i, w] = arm
     s[0].arm1[i, w] = arm
     s[0].work.out[i, w] = out
@@ -165,31 +162,30 @@ def stand(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
 
 
 @wp.func
-def project(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
+def project(s: wp.array(dtype=Direct), w: int) -> real:
     """The velocities nearest to those of now, by kinetic energy, that fit the joints; returns the energy that took, J."""
     h = s[0].drift[w]
     forces = s[0].pushed[w]
     s[0].pushed[w] = 0
     count_pass(s, w, ANEW)
     s[0].drift[w] = h * real(1.0e-9)  # the passes of a step that is next to none
-    stand_all(s, w, scope)
-    inward(s, w, scope, ANEW)
-    follow_all(s, w, scope, real(1.0))
-    if scope > 1:
-        if s[0].closures.count > 0:
-            keep_changes(s, w)
-            speed_rows(s, w)
-            s[0].blurred[w] = FINEST  # rows are closed, and of one pose
-            factor_rows(s, w)
-            s[0].blurred[w] = real(0.0)
-            close_rows(s, w, False, ROUNDS)
+    stand_all(s, w)
+    inward(s, w, ANEW)
+    follow_all(s, w, real(1.0))
+    if s[0].closures.count > 0:
+        keep_changes(s, w)
+        speed_rows(s, w)
+        s[0].blurred[w] = FINEST  # rows are closed, and of one pose
+        factor_rows(s, w)
+        s[0].blurred[w] = real(0.0)
+        close_rows(s, w, False, ROUNDS)
     s[0].drift[w] = h
     s[0].pushed[w] = forces
     return take_projected(s, w)
 
 
 @wp.func
-def project_ahead(s: wp.array(dtype=Direct), w: int, scope: int):
+def project_ahead(s: wp.array(dtype=Direct), w: int):
     """Take out of velocities what rows stop a step later: a singular pose lets it in, and no step of any length can make it.
 
     They are projected where they lead to, then where bodies stand, which is kept in `safe`.
@@ -205,7 +201,7 @@ def project_ahead(s: wp.array(dtype=Direct), w: int, scope: int):
             s[0].state.rotation[b, w] = R
             W = wp.quat_rotate_inv(R, s[0].state.spin[b, w])
             s[0].state.momentum[b, w] = wp.quat_rotate(R, s[0].whole.inertia[b, w] * W)
-    project(s, w, scope)
+    project(s, w)
     for n in range(s[0].tree.count):
         b = natural(s[0].tree.row[n].body)
         if b < s[0].own:
@@ -214,11 +210,11 @@ def project_ahead(s: wp.array(dtype=Direct), w: int, scope: int):
             s[0].state.rotation[b, w] = R
             W = wp.quat_rotate_inv(R, s[0].state.spin[b, w])
             s[0].state.momentum[b, w] = wp.quat_rotate(R, s[0].whole.inertia[b, w] * W)
-    project(s, w, scope)
+    project(s, w)
 
 
 @wp.func
-def stand_all(s: wp.array(dtype=Direct), w: int, scope: int):
+def stand_all(s: wp.array(dtype=Direct), w: int):
     """All bodies where they stand."""
     for n in range(s[0].other_count):
         b = s[0].others[n]
@@ -231,11 +227,11 @@ def stand_all(s: wp.array(dtype=Direct), w: int, scope: int):
         s[0].work.acceleration[b, w] = s[0].now.velocity[b, w]
         s[0].work.turning[b, w] = s[0].now.spin[b, w]
     for n in range(s[0].tree.count):
-        stand(s, natural(n), w, scope)
+        stand(s, natural(n), w)
 
 
 @wp.func
-def close_pose(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
+def close_pose(s: wp.array(dtype=Direct), w: int) -> real:
     """Close joints that stand open, as one that was put back may, by displacements alone: velocities never learn of it.
 
     Returns what was open in the end (`gap_size`).
@@ -245,38 +241,36 @@ def close_pose(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
     half = real(0.5) * s[0].drift[w]
     most = real(0.0)
     for _i in range(20):
-        stand_all(s, w, scope)
+        stand_all(s, w)
         most = real(0.0)
         for n in range(s[0].tree.count):
             i = natural(n)
             linear = vec3(real(0.0))
             angular = vec3(real(0.0))
-            if kind_of(s, i, w, scope) != LOOSE:
+            if kind_of(s, i, w) != LOOSE:
                 linear, angular = any_gap(s, i, w)
             most = wp.max(most, gap_size(s, linear, angular))
             angular = angular / (-half)
             s[0].work.close_l[i, w] = linear / (-half)
             s[0].work.close_a[i, w] = angular
-            if kind_of(s, i, w, scope) == NONE:
+            if kind_of(s, i, w) == NONE:
                 s[0].work.close_l[i, w] = linear / (-half) + wp.cross(angular, s[0].out1[i, w])
         beside = int(0)
-        if scope > 1:
-            beside = s[0].closures.count
-            if beside > 0:
-                most = wp.max(most, find_rows(s, w))
+        beside = s[0].closures.count
+        if beside > 0:
+            most = wp.max(most, find_rows(s, w))
         if most <= OPEN:
             break
-        inward(s, w, scope, ANEW)
-        follow_all(s, w, scope, real(1.0))
-        if scope > 1:
-            if beside > 0:
-                keep_changes(s, w)
-                for r in range(beside - s[0].closures.springs.count, beside):
-                    s[0].rows.soft[r, w] = real(-1.0)
-                s[0].blurred[w] = wp.clamp(most, FINEST, RAISED)
-                factor_rows(s, w)
-                s[0].blurred[w] = real(0.0)
-                close_rows(s, w, False, ROUNDS)
+        inward(s, w, ANEW)
+        follow_all(s, w, real(1.0))
+        if beside > 0:
+            keep_changes(s, w)
+            for r in range(beside - s[0].closures.springs.count, beside):
+                s[0].rows.soft[r, w] = real(-1.0)
+            s[0].blurred[w] = wp.clamp(most, FINEST, RAISED)
+            factor_rows(s, w)
+            s[0].blurred[w] = real(0.0)
+            close_rows(s, w, False, ROUNDS)
         widest = real(1.0e-30)
         for n in range(s[0].tree.count):
             widest = wp.max(widest, wp.length(s[0].work.change_a[s[0].tree.body[n], w]) * half)

@@ -14,7 +14,7 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.direct.data import ALL, Direct, Roped
+from sharnir.direct.data import Direct, Roped
 from sharnir.direct.energy.cables import any_struck
 from sharnir.direct.energy.finish import commit, report, worst_body
 from sharnir.direct.energy.links import AGAIN, ANEW
@@ -89,7 +89,7 @@ inline_less("sharnir.energy_rope_touch", 100, GPU_LEVEL)
 @wp.func
 def begin_attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
     """What is expected of a step."""
-    open_attempt(s, w, ALL)
+    open_attempt(s, w)
     for k in range(r[0].ropes.count):
         start_rope(r, k, w)
     rope_poses(s, r, w)
@@ -225,7 +225,7 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
             gamma = mix_passes(r, since, w)
             if since > 0:
                 mix_reals(s[0].row_impulse, r[0].work.mix_rows, since, w, gamma)
-                gap, _size = place(s, w, ALL, 0)
+                gap, _size = place(s, w, 0)
                 after_place(s, r, w, gap)
             since = since + 1
         before = last
@@ -343,7 +343,7 @@ def passes_left(x: wp.array(dtype=Roped), w: int) -> bool:
 
 
 @wp.func
-def stop_step(x: wp.array(dtype=Roped), w: int, scope: int, share: real) -> int:
+def stop_step(x: wp.array(dtype=Roped), w: int, share: real) -> int:
     """No passes are left: nothing moves in the rest of the step where that is a caller's cap; else the step is not made."""
     s = x[0].step
     if s[0].settings.iterations[3] == 1:
@@ -369,7 +369,7 @@ def making(meet: Any, name: str) -> Any:
     """Velocities that fit, then the passes of a part of the step, those of `meet`; whether they met."""
 
     @wp.func(name=name)
-    def make_part(x: wp.array(dtype=Roped), w: int, scope: int, share: real, way: int) -> bool:
+    def make_part(x: wp.array(dtype=Roped), w: int, share: real, way: int) -> bool:
         s = x[0].step
         r = x[0].rope
         p = x[0].ports
@@ -389,7 +389,7 @@ def keeping(touching: bool, name: str) -> Any:
     """A part that was met becomes the state: with contacts or without."""
 
     @wp.func(name=name)
-    def keep_part(x: wp.array(dtype=Roped), w: int, scope: int, part: int) -> bool:
+    def keep_part(x: wp.array(dtype=Roped), w: int, part: int) -> bool:
         s = x[0].step
         r = x[0].rope
         p = x[0].ports
@@ -400,7 +400,7 @@ def keeping(touching: bool, name: str) -> Any:
                 take_all_apart(x, w)
             else:
                 take_apart(s, r, p, w)
-        commit(s, w, ALL)
+        commit(s, w)
         if wp.static(touching):
             commit_points(s, w)
             if x[0].touches == 1:
@@ -418,7 +418,7 @@ def keeping(touching: bool, name: str) -> Any:
 
 
 @wp.func
-def ease_step(x: wp.array(dtype=Roped), w: int, scope: int, size: int, way: int):
+def ease_step(x: wp.array(dtype=Roped), w: int, size: int, way: int):
     """After a miss: half the part, without a guess."""
     s = x[0].step
     r = x[0].rope
@@ -532,7 +532,7 @@ def make_kernel(module: str, touching: bool = False) -> Any:
             for _step in range(n[w]):
                 rest(s, w)
             return
-        if resume(s, w, ALL) or not ropes_untouched(r, w):
+        if resume(s, w) or not ropes_untouched(r, w):
             for k in range(r[0].ropes.count):
                 r[0].state.started[k, w] = 0
         used = int(0)
@@ -548,7 +548,7 @@ def make_kernel(module: str, touching: bool = False) -> Any:
                 continue
             if s[0].drives.count > 0:
                 set_drives(s, w, s[0].settings.dt[0], s[0].state.velocity, s[0].state.spin)
-            one_step(x, w, ALL)
+            one_step(x, w)
             used = used + s[0].passes[w]
             if s[0].state.failed[w] == 0:
                 count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])

@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from sharnir.direct.data import ALL, Direct
+from sharnir.direct.data import Direct
 from sharnir.direct.energy.cables import switch_cables
 from sharnir.direct.energy.laws import outward, relinearise, soften, worst_law
 from sharnir.direct.energy.links import AGAIN, ANEW, follow_all, hand_pushes, inward, skew_times
@@ -127,7 +127,7 @@ def respond(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, keep
         for at in range(s[0].tree.row[i].v_start, s[0].tree.row[i].v_start + s[0].tree.row[i].v_size):
             s[0].rows.u[at, w] = real(0.0)
     hand_pushes(s, w, 0, s[0].tree.count)
-    follow_all(s, w, ALL, real(0.0))
+    follow_all(s, w, real(0.0))
     if s[0].closures.count > 0:
         for row in range(s[0].closures.count):
             s[0].rows.gap[row, w] = real(0.0)
@@ -179,7 +179,7 @@ def all_inward(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, m
         stiffen_lines(s, w)
         stiffen_ropes(s, r, w)
         hang_ropes(s, r, w)
-    inward(s, w, ALL, mode)
+    inward(s, w, mode)
 
 
 @wp.func
@@ -226,7 +226,7 @@ def full_pass(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arra
             refresh_locks(s, w)
             all_inward(s, r, w, ANEW)
     if beside > 0 or ports > 0 or s[0].acting == 0:
-        follow_all(s, w, ALL, real(1.0))
+        follow_all(s, w, real(1.0))
     if beside > 0:
         keep_changes(s, w)
         rounds = int(1)
@@ -248,7 +248,7 @@ def full_pass(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arra
             s[0].done[w] = s[0].done[w] + 1
     ropes_outward(r, w)
     hold_driven_ties(r, w)
-    gap, _size = place(s, w, ALL, 2)
+    gap, _size = place(s, w, 2)
     gap = after_place(s, r, w, gap)
     if s[0].cables.count > 0:
         if switch_cables(s, w):

@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from sharnir.direct.data import ALL, Direct
+from sharnir.direct.data import Direct
 from sharnir.direct.energy.links import ANEW, follow_all, inward
 from sharnir.direct.energy.means import take_driven
 from sharnir.direct.energy.passes import count_pass
@@ -119,11 +119,11 @@ def find_projected(
     """Changes of the velocities for elements that are slack and taut as they are now."""
     joints = what == WHOLE or what == JOINTS
     count_pass(s, w, ANEW)
-    stand_all(s, w, ALL)
+    stand_all(s, w)
     take_driven(s, w)
     ropes_at_pose(r, w, what)
     s[0].drift[w] = h * real(1.0e-9)  # the passes of a step that is next to none
-    stand_all(s, w, ALL)
+    stand_all(s, w)
     end_arms(r, w)
     drum_axes(s, r, w, False)
     eliminate_ropes(r, p, w)
@@ -134,8 +134,8 @@ def find_projected(
             s[0].work.close_a[n, w] = vec3(real(0.0))
     push_links(s, r, w)
     hang_ropes(s, r, w)
-    inward(s, w, ALL, ANEW)
-    follow_all(s, w, ALL, real(1.0))
+    inward(s, w, ANEW)
+    follow_all(s, w, real(1.0))
     if s[0].closures.count > 0:
         keep_changes(s, w)
         speed_rows(s, w)

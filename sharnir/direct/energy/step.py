@@ -44,11 +44,9 @@ from sharnir.stepping import SPENT, dividing, halve
 from sharnir.tree.data import natural
 from sharnir.types import inline_less, real, vec3
 
-MODULES = ("sharnir.energy_chain", "sharnir.energy_tree", "sharnir.energy")
+MODULES = ("sharnir.energy", "sharnir.energy_touch")
 GPU_LEVEL = 2  # a third of the time to compile; balls step a quarter faster on an H200, with friction a third, an arm 12 % slower
-for name in MODULES[:2]:
-    inline_less(name, level=GPU_LEVEL)
-for name in (MODULES[2], "sharnir.energy_touch"):  # a quarter less to compile on a CPU; steps take a twentieth longer
+for name in MODULES:  # a quarter less to compile on a CPU; steps take a twentieth longer
     inline_less(name, 150, GPU_LEVEL)
 FINEST = wp.constant(1 << 8)  # parts into which a step may be divided
 SLICK = wp.constant(2)  # the way in which a part is made without friction in contacts
@@ -65,7 +63,7 @@ def replayed_by(s: wp.array(dtype=Direct), w: int, pivots: int) -> int:
 
 
 @wp.func
-def make_coarsely(s: wp.array(dtype=Direct), w: int, scope: int):
+def make_coarsely(s: wp.array(dtype=Direct), w: int):
     """What is left of a step, of the length in `drift`, at velocity level: a kick, velocities that fit the joints, poses where
     they lead, closed by displacements. What acts on axes is left out, but for friction that holds. Where joints do not close so,
     bodies stay for the rest of the step: the state is a valid one in any case, and the report tells that the step is not met.
@@ -74,10 +72,10 @@ def make_coarsely(s: wp.array(dtype=Direct), w: int, scope: int):
     took = s[0].projected[w]
     copy_state(s[0].state, s[0].safe, w)
     kick_bodies(s, w)
-    lost = project(s, w, scope)
+    lost = project(s, w)
     move_bodies(s, w)
-    open = close_pose(s, w, scope)
-    lost = lost + project(s, w, scope)
+    open = close_pose(s, w)
+    lost = lost + project(s, w)
     if not (open <= STALLED and wp.isfinite(lost)):
         copy_state(s[0].safe, s[0].state, w)
         s[0].projected[w] = took
@@ -219,21 +217,19 @@ def copy_state(a: State, b: State, w: int):
 
 
 @wp.func
-def begin_call(s: wp.array(dtype=Direct), w: int, scope: int):
+def begin_call(s: wp.array(dtype=Direct), w: int):
     """Where the caller changed the state, velocities that do not fit the joints are projected for good."""
-    if resume(s, w, scope):
-        if scope > 1:
-            if s[0].cables.count > 0:
-                stand_all(s, w, scope)
-                rest_cables(s, w)
-        close_pose(s, w, scope)
-        project(s, w, scope)
-        if scope > 1:
-            release(s, w)
+    if resume(s, w):
+        if s[0].cables.count > 0:
+            stand_all(s, w)
+            rest_cables(s, w)
+        close_pose(s, w)
+        project(s, w)
+        release(s, w)
 
 
 @wp.func
-def resume(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
+def resume(s: wp.array(dtype=Direct), w: int) -> bool:
     """Nothing is counted yet. Whether the caller changed the state: then nothing of the last step is a guess."""
     for g in range(4):
         s[0].grades[g, w] = 0
@@ -242,8 +238,7 @@ def resume(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
     s[0].pushed[w] = pushed(s, w)
     if not untouched(s, w) or any_switched(s, w):
         forget_guess(s, w)
-        if scope > 1:
-            release(s, w)
+        release(s, w)
         return True
     return False
 
@@ -318,11 +313,11 @@ def many_left(s: wp.array(dtype=Direct), w: int) -> bool:
 
 
 @wp.func
-def stop_step(s: wp.array(dtype=Direct), w: int, scope: int, share: real) -> int:
+def stop_step(s: wp.array(dtype=Direct), w: int, share: real) -> int:
     """No passes are left: the rest of the step is made coarsely where that is a caller's cap; else the step is not made."""
     if s[0].settings.iterations[3] == 1:
         s[0].drift[w] = s[0].settings.dt[0] * share
-        make_coarsely(s, w, scope)
+        make_coarsely(s, w)
         return 1
     copy_state(s[0].safe, s[0].state, w)
     s[0].state.failed[w] = SPENT - worst_body(s, w)
@@ -330,7 +325,7 @@ def stop_step(s: wp.array(dtype=Direct), w: int, scope: int, share: real) -> int
 
 
 @wp.func
-def touch_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
+def touch_attempt(s: wp.array(dtype=Direct), w: int) -> bool:
     """A step of the length in `drift` with all contacts; returns whether its passes met."""
     open_points(s, w)
     s[0].touch.many[w] = 0
@@ -340,7 +335,7 @@ def touch_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
     for turn in range(ROUNDS + 1):
         s[0].touch.turn[w] = turn
         push_bodies(s, w)
-        met = attempt(s, w, scope)
+        met = attempt(s, w)
         if not met or is_last(s, w, turn):
             break
         if change_impulses(s, w, turn):
@@ -360,11 +355,11 @@ def making(meet: Any, touching: bool, name: str) -> Any:
     """A part of a step by its passes, those of `meet`."""
 
     @wp.func(name=name)
-    def make_part(s: wp.array(dtype=Direct), w: int, scope: int, share: real, way: int) -> bool:
+    def make_part(s: wp.array(dtype=Direct), w: int, share: real, way: int) -> bool:
         s[0].drift[w] = s[0].settings.dt[0] * share
         if wp.static(touching):
             s[0].touch.slick[w] = int(way == SLICK)
-        met = meet(s, w, scope)
+        met = meet(s, w)
         s[0].pivots[w] = wp.max(s[0].pivots[w], s[0].done[w])
         return met
 
@@ -375,32 +370,31 @@ def keeping(touching: bool, name: str) -> Any:
     """A part that was met becomes the state: with contacts or without."""
 
     @wp.func(name=name)
-    def keep_part(s: wp.array(dtype=Direct), w: int, scope: int, part: int) -> bool:
+    def keep_part(s: wp.array(dtype=Direct), w: int, part: int) -> bool:
         hard = s[0].stopped[w]
         s[0].stopped[w] = 0
-        if scope > 1 and part == 0:
+        if part == 0:
             for j in range(s[0].scene_joints):
                 s[0].state.dissipated[j, w] = real(0.0)
-        finish(s, w, scope)
-        commit(s, w, scope)
+        finish(s, w)
+        commit(s, w)
         if wp.static(touching):
             commit_points(s, w)
-        if scope > 1:
-            if s[0].stopped[w] > 0:
-                j = s[0].stopped[w] - 1
-                s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, w, scope)
-            elif hard != 0 and s[0].closures.count > 0:
-                project(s, w, scope)  # a singular pose lets in what does not fit the loops
-            elif s[0].cables.count > 0:
-                if any_struck(s, w):
-                    project(s, w, scope)  # a cable that becomes taut does not throw back
+        if s[0].stopped[w] > 0:
+            j = s[0].stopped[w] - 1
+            s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, w)
+        elif hard != 0 and s[0].closures.count > 0:
+            project(s, w)  # a singular pose lets in what does not fit the loops
+        elif s[0].cables.count > 0:
+            if any_struck(s, w):
+                project(s, w)  # a cable that becomes taut does not throw back
         return True
 
     return keep_part
 
 
 @wp.func
-def ease_step(s: wp.array(dtype=Direct), w: int, scope: int, size: int, way: int):
+def ease_step(s: wp.array(dtype=Direct), w: int, size: int, way: int):
     """After a miss: no guess, then half the part; in a singular pose, where smaller is no easier, what a whole step can do.
 
     Bodies that jam, where friction lets no impulses be that meet all laws, slide in a part of the step, which is told.
@@ -420,7 +414,7 @@ def ease_step(s: wp.array(dtype=Direct), w: int, scope: int, size: int, way: int
         return halve(size, wp.max(way, 1))
     copy_state(s[0].safe, s[0].state, w)
     if s[0].loose[w] == 0 and s[0].closures.count > 0:
-        project_ahead(s, w, scope)
+        project_ahead(s, w)
         s[0].loose[w] = 1
         return FINEST, 1
     s[0].state.failed[w] = -1 - worst_body(s, w)
@@ -465,8 +459,8 @@ def rest(s: wp.array(dtype=Direct), w: int):
     count_step(s[0].tally, w, real(0.0), s[0].settings.tolerance[0], 1)
 
 
-def make_kernel(scope: int, module: str, touching: bool = False) -> Any:
-    """The kernel for a mechanism of hinges and balls on which nothing acts (0), of any joints (1), with all there is (2)."""
+def make_kernel(module: str, touching: bool) -> Any:
+    """The kernel for mechanisms without ropes, with contact or without."""
 
     one_step = touching_step if touching else whole_step
 
@@ -489,7 +483,7 @@ def make_kernel(scope: int, module: str, touching: bool = False) -> Any:
                 rest(s, w)
                 step = step + 1
             return
-        begin_call(s, w, wp.static(scope))
+        begin_call(s, w)
         used = int(0)
         while step < n[w] and s[0].state.failed[w] == 0:
             if used > s[0].settings.iterations[6]:
@@ -499,10 +493,9 @@ def make_kernel(scope: int, module: str, touching: bool = False) -> Any:
             if at_rest_together(s[0].rest, w):
                 rest(s, w)
                 continue
-            if wp.static(scope > 1):
-                if s[0].drives.count > 0:
-                    set_drives(s, w, s[0].settings.dt[0], s[0].state.velocity, s[0].state.spin)
-            one_step(s, w, wp.static(scope))
+            if s[0].drives.count > 0:
+                set_drives(s, w, s[0].settings.dt[0], s[0].state.velocity, s[0].state.spin)
+            one_step(s, w)
             used = used + s[0].passes[w]
             if s[0].state.failed[w] == 0:
                 count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])
@@ -512,5 +505,5 @@ def make_kernel(scope: int, module: str, touching: bool = False) -> Any:
     return energy_steps
 
 
-KERNELS = [make_kernel(scope, module) for scope, module in enumerate(MODULES)]
-TOUCHING = make_kernel(2, "sharnir.energy_touch", True)
+ALONE = make_kernel(MODULES[0], False)
+TOUCHING = make_kernel(MODULES[1], True)

@@ -948,8 +948,8 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
 
 
 MODULES = ("sharnir.trees", "sharnir.trees_all", "sharnir.trees_rows")
-"""Usual kinds of joints; all kinds, and drives of the table; usual kinds, drives, and rows beside the forest. Few, so that few are
-compiled; the first serves most scenes and is the quickest."""
+"""Usual kinds of joints; all kinds, and drives of the table; usual kinds, drives, and rows beside the forest. Few, so that little
+is compiled; the first serves most scenes and is the quickest."""
 INLINING = "-mllvm=-inline-threshold=100 -mllvm=-inlinehint-threshold=900"  # less than usual: it compiles in less time
 _kernels: dict[str, Any] = {}
 
