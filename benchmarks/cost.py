@@ -23,8 +23,9 @@ from benchmarks.trees import ARM, ARM_LAWS, ARM_MASSES, FRICTION, H, balls, bent
 from sharnir.engine.tree.code import unrolled_code
 from sharnir.engine.tree.forest import Forest
 from sharnir.engine.tree.kernel import CPP, TreeRunner, tree_kernel
+from sharnir.engine.tree.number_tree import NumberTree
 from sharnir.engine.tree.step import step
-from sharnir.engine.tree.storage import TOLERANCE, NumberTree
+from sharnir.engine.tree.storage import TOLERANCE
 
 STEPS = 50
 

@@ -45,10 +45,10 @@ def hinges(axes: str, masses: list[float] | None = None, **laws: float) -> Fores
     return Forest(links)
 
 
-def balls(n: int) -> Forest:
+def balls(n: int, **laws: float) -> Forest:
     """The same boxes on ball joints."""
     I = np.diag([2 * 0.08**2, 0.3**2 + 0.08**2, 0.3**2 + 0.08**2]) / 12
-    return Forest([Link(i - 1, BALL, np.eye(3), [0.3 if i else 0.0, 0, 0], [0.15, 0, 0], I, 1.0) for i in range(n)])
+    return Forest([Link(i - 1, BALL, np.eye(3), [0.3 if i else 0.0, 0, 0], [0.15, 0, 0], I, 1.0, dict(laws)) for i in range(n)])
 
 
 def turn(axis: str, angle: float) -> np.ndarray:
@@ -147,6 +147,7 @@ def cases(sizes: tuple[int, ...] = (10, 30, 100)) -> dict[str, tuple[Forest, Muj
         out[f"{n} hinges"] = hinges(axes), MujocoTree(axes), steps
         out[f"{n} hinges, friction"] = hinges(axes, **FRICTION), MujocoTree(axes, friction=0.05), steps
         out[f"{n} balls"] = balls(n), MujocoTree("b" * n), steps // 2
+        out[f"{n} balls, friction"] = balls(n, **FRICTION), MujocoTree("b" * n, friction=0.05), steps // 2
     out["arm"] = hinges(ARM, ARM_MASSES, **ARM_LAWS), MujocoTree(ARM, ARM_MASSES, 0.1, arm=True), 400
     return out
 

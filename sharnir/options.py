@@ -25,6 +25,7 @@ class Options(TypedDict, total=False):
     gap: float
     threads: int | None
     sleep: bool
+    specialize: bool | None
 
 
 class Spreads(TypedDict, total=False):

@@ -28,14 +28,14 @@ def parse_when_needed() -> None:
     inner: Any = getattr(wp, "_src", None)
     codegen, context = getattr(inner, "codegen", None), getattr(inner, "context", None)
     adjoint, signature = getattr(codegen, "Adjoint", None), getattr(codegen, "get_full_arg_spec", None)
-    module = getattr(context, "Module", None)
+    module: Any = getattr(context, "Module", None)
     look = getattr(module, "_find_references", None)
     if adjoint is None or signature is None or look is None or hasattr(adjoint, "__getattr__"):
         return
     read, lock = adjoint.__init__, threading.RLock()
 
     def begin(self: Any, func: Any, *given: Any, **more: Any) -> None:
-        code = getattr(func, "__code__", None)
+        code: Any = getattr(func, "__code__", None)
         ours = str(getattr(func, "__module__", "")).startswith(OURS) and code is not None and not given
         if not ours or not more.get("is_user_function") or any(more.get(name) for name in UNUSUAL) or "static" in code.co_names:
             read(self, func, *given, **more)

@@ -71,6 +71,7 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         sleep: whether bodies, mechanisms and ropes at rest sleep until something wakes them (`SolverImpulse`).
         iterations, position_iterations, erp, tolerance, threads: see `SolverImpulse`;
             `SolverDirect` takes iterations, closing_iterations, tolerance, gap, threads.
+        specialize: whether the steps of trees are compiled for this model (`SolverDirect`); None: on a GPU, where that can be.
     """
 
     __slots__ = (
@@ -130,6 +131,8 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         self._on_cpu: bool = wp.get_device(self.model.device).is_cpu
         self._at_pose = True  # whether velocities in the state are those of its pose
         self.solver_name, kind = chosen(self.model, word)
+        if options.get("specialize", True) is None:
+            del options["specialize"]
         check_options(kind, self.solver_name, options)
         self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
         self.solver.given = options
@@ -238,7 +241,7 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         """Steps that are made in one go: few enough that Ctrl-C is heard, and that the guard looks in between."""
         if self._touched or self._forced or self._pace == 0.0:
             return 1
-        most = 8 if self.solver.driven and self.worlds > 1 else LOOK_EVERY
+        most = self.solver.unguarded if self.solver.driven and self.worlds > 1 else LOOK_EVERY
         if self._touching is not None:  # there may have to be room for more contacts
             most = 1 if self._touching.watched else min(most, 16)
         return max(1, min(most, int(HEARD / self._pace)))

@@ -82,6 +82,8 @@ class Solver:
         self.parts.fill_(1)
         self.driven = False
         """Whether something in the scene can give energy."""
+        self.unguarded = 8
+        """Steps that may be made in a launch, before the guard looks, where something does."""
         self._watched: Any = None  # the guard, on the device, and the graph that has it look
         self._begins: Any = None
         self._guards_own: dict[str, Any] = {}

@@ -86,7 +86,7 @@ MODULES = (
     "sharnir.energy_rope_touch", "sharnir.energy_touch", "sharnir.energy_tree", "sharnir.guard", "sharnir.impulse",
     "sharnir.kinematics", "sharnir.ode", "sharnir.ode_rough", "sharnir.queries", "sharnir.rays", "sharnir.rope",
     "sharnir.rope_energy", "sharnir.rope_touch", "sharnir.sensors", "sharnir.tree",
-    "sharnir.trees", "sharnir.trees_driven", "sharnir.worlds",
+    "sharnir.trees", "sharnir.trees_all", "sharnir.trees_rows", "sharnir.worlds",
 )  # fmt: skip
 """Warp modules of the library's kernels. They have no adjoints, which halves their compile; a caller's own kernels do."""
 _options: dict[str, Any] = {"enable_backward": False}
@@ -122,7 +122,7 @@ def alone(struct: Any, kind: Any, device: Any) -> Any:
     return out
 
 
-_loaded: set[tuple[str, Any]] = set()
+_loaded: set[tuple[str, int | None, Any]] = set()
 
 
 def inline_less(module: str, most: int = 1000, level: int | None = None) -> None:
@@ -137,14 +137,14 @@ def inline_less(module: str, most: int = 1000, level: int | None = None) -> None
     wp.set_module_options({"cpu_compiler_flags": flags, "optimization_level": level}, module=module)
 
 
-def load_modules(modules: Iterable[Any], device: Any) -> float:
-    """Compile or load Warp modules for a device; returns the seconds it took.
+def load_modules(modules: Iterable[Any], device: Any, block_dim: int | None = None) -> float:
+    """Compile or load Warp modules for a device, and for blocks of so many threads; returns the seconds it took.
 
     A cached module loads in milliseconds and nothing is said; a compile shows a line on stderr that counts the seconds. What was
     loaded before costs nothing.
     """
     started = time.perf_counter()
-    wanted = {(str(device), module): module for module in modules if (str(device), module) not in _loaded}
+    wanted = {(str(device), block_dim, module): module for module in modules if (str(device), block_dim, module) not in _loaded}
     if not wanted:
         return 0.0
     done = threading.Event()
@@ -168,7 +168,7 @@ def load_modules(modules: Iterable[Any], device: Any) -> float:
     teller.start()
     try:
         with LOCK:
-            wp.force_load(device, list(wanted.values()), max_workers=min(len(wanted), os.cpu_count() or 1))
+            wp.force_load(device, list(wanted.values()), block_dim, max_workers=min(len(wanted), os.cpu_count() or 1))
         _loaded.update(wanted)
     except OSError as error:
         where = wp.config.kernel_cache_dir

@@ -14,7 +14,6 @@ from multiprocessing import get_context
 from typing import Any
 
 import sharnir
-from sharnir.engine.tree.forest import ROTOR
 from sharnir.simulation import Simulation  # with all kernels: a module is compiled with those that are known
 from sharnir.types import load_modules
 
@@ -23,10 +22,9 @@ KERNELS: tuple[tuple[str, str, int | None], ...] = (
     ("ode.kernel", "integrate_all", None),
     ("direct.energy.step", "TOUCHING", None),
     ("direct.energy.step", "KERNELS", 2),
-    ("engine.tree.runtime", "generic_kernel", 3),
-    ("engine.tree.runtime", "generic_kernel", 0),
-    ("engine.tree.runtime", "generic_kernel", 1),
-    ("engine.tree.runtime", "generic_kernel", 2),
+    ("engine.tree.runtime", "module_kernel", 2),
+    ("engine.tree.runtime", "module_kernel", 1),
+    ("engine.tree.runtime", "module_kernel", 0),
     ("sequential.begin", "predict", None),
     ("direct.energy.step", "KERNELS", 1),
     ("rope.kernels", "rope_begin", None),
@@ -80,11 +78,7 @@ def make(task: Any, device: str = "cpu") -> None:
     if isinstance(task, tuple):
         file, name, index = task
         found = getattr(import_module(f"sharnir.{file}"), name)
-        if name == "generic_kernel":
-            kinds = (ROTOR,) if index == 2 else ()
-            kernel = found(index == 1, kinds, index == 3)  # plain, with drives of the table, with rotors, with rows
-        else:
-            kernel = found if index is None else found[index]
+        kernel = found if index is None else found(index) if callable(found) else found[index]
         load_modules([kernel.module], device)
         return
     scene = sharnir.Scene()

@@ -16,6 +16,7 @@ from sharnir.direct.data import BallWork, Direct, DirectSettings, DirectTouch
 from sharnir.direct.energy.step import KERNELS, TOUCHING
 from sharnir.direct.ropes import RopesOnTrees
 from sharnir.direct.trees import Trees
+from sharnir.engine.tree.build import Plan
 from sharnir.errors import SimulationError, is_positive
 from sharnir.laws.casts import cast_table
 from sharnir.laws.cone import Cone
@@ -53,6 +54,7 @@ class SolverDirect(TreeSolver):
         rope_iterations, rope_tolerance: those of ropes, see `SolverRope`.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
         sleep: whether what stands still sleeps, see `SolverImpulse`.
+        specialize: whether the steps of trees are compiled for this model; None: on a GPU, where it can be.
     """
 
     cayley = True
@@ -73,7 +75,11 @@ class SolverDirect(TreeSolver):
         rope_tolerance: float | None = None,
         threads: int | None = None,
         sleep: bool = True,
+        specialize: bool | None = None,
     ) -> None:
+        if specialize is not None and not isinstance(specialize, bool):
+            raise SimulationError(f"specialize is True, False or None, got {specialize!r}")
+        self.specialize = specialize
         need_ropes(model, rope_iterations=rope_iterations, rope_tolerance=rope_tolerance)
         length = 1.0 if gap is not None else scene_scale(model, dt)[1]
         gap = FINE if gap is None else gap
@@ -109,6 +115,28 @@ class SolverDirect(TreeSolver):
             parts=self.parts,
             verdict=self.verdict,
         )
+        if specialize:
+            self._check_special()
+
+    def _check_special(self) -> None:
+        """Refuse, by name, to specialize what cannot be."""
+        m, control = self.model, self.model.control()
+        why = ""
+        if m.collision is not None:
+            why = "bodies touch"
+        elif m.ropes is not None:
+            why = f"rope {next(iter(m.ropes.names))!r} hangs on bodies"
+        elif self._trees is None:
+            outside = Plan(m).outside
+            beside = [list(m.joint_names)[k] for k in outside] + [*m.gear_names, *m.spring_names, *m.cable_names]
+            why = f"{beside[0]!r} joins bodies beside the tree" if beside else "there is no body that moves"
+        elif not self._is_lean(control):
+            why = "its trees are not stepped in joint coordinates"
+        else:
+            why = self._trees.refusal(control)
+        if why:
+            allowed = "trees of joints without contact, ropes, loops, gears or springs between bodies"
+            raise SimulationError(f"Simulation: specialize=True: {why}; allowed: {allowed}; leave it out for the generic form")
 
     def _slack(self, gap: float) -> float:
         """How many times less finely velocities are met than they can be, where wider gaps count as closed."""
@@ -220,6 +248,7 @@ class SolverDirect(TreeSolver):
         m = self.model
         self.furnish(state)
         self._lean = self._is_lean(control)
+        self.unguarded = 16 if self._lean else 8  # energy is exact where iterations converge
         if self._trees is not None and self._lean:
             return self._trees.bind(state, control)
         state.tree.zero_()
@@ -331,7 +360,29 @@ class SolverDirect(TreeSolver):
         s.cone = alone(cone, Cone, self.device)
         self._watch_contacts()
 
+    def once(self) -> Report:
+        report = super().once()
+        self._make_left(1)
+        return report
+
+    def _make_steps(self, n: int, judged: bool) -> None:
+        super()._make_steps(n, judged)
+        self._make_left(n)
+
+    def _make_left(self, n: int) -> None:
+        """Make the steps that specialized code left to the code for any forest."""
+        if self._lean and self._trees is not None and self._trees.specialized and self._trees.is_unfinished():
+            self._trees.make_left(n)
+
+    def _go_on(self) -> None:
+        if not (self._lean and self._trees is not None and self._trees.specialized):
+            super()._go_on()
+
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
+        if self._lean and self._trees is not None and self._trees.specialized:
+            self._trees.make(step, first, worlds, steps)
+            self._read_after(first, worlds)
+            return
         if self.collider is not None:
             wp.launch(wake_called, dim=worlds, inputs=[self._rest[0], first], device=self.device)
             wp.launch(collide_all, dim=worlds, inputs=[self.collider.array, first], device=self.device)
@@ -339,5 +390,9 @@ class SolverDirect(TreeSolver):
             super()._make(step, first, worlds, steps)
         else:
             self._ropes.make(first, worlds, steps)
+        self._read_after(first, worlds)
+
+    def _read_after(self, first: int, worlds: int) -> None:
+        """Coordinates and speeds of joints, where a thread reads those of its worlds while they are warm."""
         if self.reads and self._bound is not None:
             read_all(self.model, self._bound[0], first, worlds)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from typing import Any
 
 import numpy as np
 import warp as wp
 
+from sharnir.engine.tree.around import begin_steps, end_steps
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.closures import ROWS, RowTables, closures_of
-from sharnir.engine.tree.forest import BALL, PRESCRIBED, ROTOR, SLIDES, TURNS
+from sharnir.engine.tree.forest import BALL, LAWS, PRESCRIBED, ROTOR, SLIDES, TURNS
 from sharnir.engine.tree.row_storage import KEPT, packed_tables, row_memory
-from sharnir.engine.tree.runtime import ROOM, TreeSettings, TreeStep, generic_kernel
+from sharnir.engine.tree.runtime import LAWS_CHANGED, ROOM, TreeSettings, TreeStep, generic_kernel
+from sharnir.engine.tree.special import PHASES, Specialized, acting_laws
 from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART
+from sharnir.errors import StepWarning
 from sharnir.model import DYNAMIC, KINEMATIC, Control, Model, State, fill, scene_scale
 from sharnir.rope.solver import HEARD, MOST_PASSES, NEVER
 from sharnir.sleep import SLOWEST, joining, reaches, rest_of
@@ -21,12 +27,16 @@ from sharnir.spatial import matrix_to_quat
 from sharnir.tables import of_first, table
 from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
 
-TOLERANCE = {"double": 2e-15, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
+TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
 ROUNDING = {"double": 1e-16, "single": 1e-7}  # rad or scene lengths, times the links: what changes by rounding
 LAW_TOLERANCE, LEAST_LAW = 1e-12, 1e-14  # of the scene's impulses: by which a law may be missed, and the least that is asked for
 HEAVY = 300.0  # times the mass of the lightest body: with rows, reactions of light links between alternate from step to step
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
+PACKAGE = os.path.dirname(os.path.dirname(__file__))  # whose files a warning is not told of
 PASSES = 30  # of an iteration: then the step is divided
+BLOCK = 64  # threads of a block of a GPU: few, so that few worlds occupy all of it
+LARGEST = 24  # links, up to which a model is specialized on a GPU unless told otherwise
+MOST = 64  # links, up to which it is where that is asked for: the compiler takes minutes beyond
 
 
 class Trees:
@@ -39,6 +49,10 @@ class Trees:
     def __init__(self, solver: Any) -> None:
         self.solver, self.model = solver, solver.model
         self.plan = Plan(self.model)
+        self._special: Specialized | None = None
+        self.specialized = False  # whether the bound steps are
+        self._generic: list[Any] | None = None  # launches of the code for any forest, where specialized code leaves steps to it
+        self._told = False  # whether the user knows that laws changed
         self.closures = closures_of(self.plan) if self.plan.beside else []
         self.loose: set[int] = set()  # joints that may be disabled: in paths of rows they have room for all axes
         m = self.model
@@ -182,19 +196,25 @@ class Trees:
         t.breakable = int(((strength < 1e30) & (strength > 0)).any())
         t.work = self.work
         fill(t, m, n, "turn origin")
-        fill(t, m, None, "pushed passes change part taken hit slow loaded")
+        fill(t, m, None, "pushed passes change part taken hit slow loaded todo now_made fresh mark")
         t.parts, t.projected, t.done, t.residual = solver.parts, solver.projected, solver.done, solver.residual
         t.grades, t.made = solver.grades, solver._made
         solver._watch(state, control, 0)
         t.contacts = joining(m, state, control)
         self._rest = rest_of(m, solver.settings, state, state, control, t.contacts, False)
         t.rest = self._rest[0]
-        kinds = {p.kind for p in places if p.kind >= 0}
-        solver._kernel, solver._passes = generic_kernel(int(m.drives.count) > 0, kinds, bool(self.closures)), t.passes
-        solver._pace = self.takes
+        solver._passes, solver._pace = t.passes, self.takes
         write(solver.settings.iterations, solver._caps(solver._capped))
+        self.specialized = self._is_specialized(control)
+        if self.specialized:
+            return self._specialize(t, control)
+        solver._kernel = self._generic_kernel()
         load_modules([solver._kernel.module], device)
         return alone(t, TreeStep, device), t
+
+    def _generic_kernel(self) -> Any:
+        kinds = {p.kind for p in self.plan.places if p.kind >= 0}
+        return generic_kernel(int(self.model.drives.count) > 0, kinds, bool(self.closures))
 
     def _bind_rows(self, t: Any, ints: Any) -> int:
         """What rows beside the forest are given; returns how many numbers of working memory they need."""
@@ -211,3 +231,143 @@ class Trees:
         t.row_numbers = wp.array(tables.parameters(m.worlds).ravel(), dtype=real, device=m.device)
         t.row_stride, t.row_world, t.closed = m.worlds, 1, CLOSED[PRECISION]
         return row_memory(tables)
+
+    # ---- specialized code ----------------------------------------------------------------------------------------------------
+
+    def refusal(self, control: Control, most: int = MOST) -> str:
+        """Why this model has no specialized code; "" if it can have."""
+        m, places = self.model, self.plan.places
+        names = list(m.joint_names)
+        if len(places) > most:
+            return f"the model has {len(places)} links; at most {most} are allowed"
+        if self.rotors:
+            body = next(name for name, at in m.body_names.items() if at == self.rotors[0])
+            return f"body {body!r} is a rotor: symmetric about its hinge, with nothing on it"
+        if int(m.drives.count):
+            driven = names[int(m.drives.joint.numpy()[0])]
+            return f"joint {driven!r} has an engine or a cylinder, whose force is found before each step"
+        strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if names else np.ones(0)
+        weak: Any = np.flatnonzero(((strength < 1e30) & (strength > 0)).reshape(len(names), -1).any(1)) if names else []
+        if len(weak):
+            return f"joint {names[weak[0]]!r} may break"
+        loads: Any = np.flatnonzero((control.friction_load.numpy() > 0).any(-1)) if m.speeds else []
+        if len(loads):
+            joint = int(np.searchsorted(m.v_start, loads[0], side="right")) - 1
+            return f"joint {names[joint]!r} has friction that grows with its load"
+        return ""
+
+    def _is_specialized(self, control: Control) -> bool:
+        asked = self.solver.specialize
+        if asked is None:
+            return wp.get_device(self.model.device).is_cuda and not self.refusal(control, LARGEST)
+        return bool(asked)
+
+    def _specialize(self, t: Any, control: Control) -> tuple[Any, Any]:
+        """Bind specialized code, and what leaves single worlds to the code for any forest."""
+        solver, m, device = self.solver, self.model, self.model.device
+        if self._special is None:
+            self._special = Specialized(self.plan, m, control, wp.get_device(device).is_cuda)
+        t.unfinished, t.going_on = (wp.zeros(1, dtype=wp.int32, device=device) for _ in range(2))
+        t.special = 1
+        own = TreeStep()
+        for name in TreeStep.vars:  # type: ignore[attr-defined]
+            setattr(own, name, getattr(t, name))
+        own.own_axes = 1
+        self._whole, self._generic = t, None
+        self._left = wp.zeros(m.worlds, dtype=wp.int32, device=device)
+        self._seen = wp.zeros(1, dtype=wp.int32, device="cpu", pinned=wp.get_device(device).is_cuda)
+        solver._kernel = self._special.kernel()
+        load_modules([solver._kernel.module, begin_steps.module], device, None if self._on_cpu else BLOCK)
+        return alone(own, TreeStep, device), own
+
+    def make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
+        """Launch the specialized steps of some worlds."""
+        how: dict[str, Any] = {"dim": worlds, "device": self.model.device} | ({} if self._on_cpu else {"block_dim": BLOCK})
+        if not self._on_cpu:
+            self._whole.unfinished.zero_()
+        wp.launch(begin_steps, inputs=[step, first, steps], **how)
+        phases = PHASES[-1:] if steps is self.solver._single else PHASES
+        for phase in phases:
+            wp.launch(self.solver._kernel, inputs=[step, first, phase, int(phase == phases[0])], **how)
+            wp.launch(end_steps, inputs=[step, first, steps, phase], **how)
+        if not self._on_cpu:
+            wp.copy(self._seen, self._whole.unfinished)
+
+    @property
+    def _on_cpu(self) -> bool:
+        return bool(wp.get_device(self.model.device).is_cpu)
+
+    def is_unfinished(self) -> bool:
+        """Whether the last launch of specialized steps left some to be made."""
+        if self._on_cpu:
+            return bool(self._whole.unfinished.numpy()[0])
+        wp.synchronize_device(self.model.device)
+        return bool(self._seen.numpy()[0])
+
+    def make_left(self, asked: int) -> None:
+        """Make the steps that specialized code left, in turns with the code for any forest, until all worlds have made theirs."""
+        solver, t = self.solver, self._whole
+        failed = solver._bound[0].failed
+        left = np.where(failed.numpy() == 0, asked - solver._made.numpy(), 0)
+        t.going_on.fill_(1)
+        try:
+            while left.any():
+                mark = t.mark.numpy()
+                if (mark == LAWS_CHANGED).any() and not self._told:
+                    self._told = True
+                    self._tell(solver._bound[1], int(np.flatnonzero(mark == LAWS_CHANGED)[0]))
+                for graphs, now in ((self._launches(), np.where(mark != 0, left, 0)), (None, None)):
+                    now = left if now is None else now
+                    if now.any():
+                        self._left.assign(now.astype(np.int32))
+                        solver._replay(self._again if graphs is None else graphs, 1)
+                        done = np.where(now > 0, np.minimum(solver._made.numpy(), now), 0)
+                        left = np.where(failed.numpy() == 0, left - done, 0)
+        finally:
+            t.going_on.zero_()
+            t.unfinished.zero_()
+            solver._made.fill_(asked)
+
+    def _launches(self) -> list[Any]:
+        """Launches of the code for any forest, recorded when they are first needed."""
+        if self._generic is None:
+            solver, kernel = self.solver, self._generic_kernel()
+            load_modules([kernel.module], self.model.device)
+            whole = alone(self._whole, TreeStep, self.model.device)
+
+            def launch(step: Any, first: int, worlds: int) -> None:
+                wp.launch(kernel, dim=worlds, inputs=[whole, first, self._left], device=self.model.device)
+                solver._read_after(first, worlds)
+                solver._look(first, worlds)
+
+            def again(step: Any, first: int, worlds: int) -> None:
+                solver._make(step, first, worlds, self._left)
+                solver._look(first, worlds)
+
+            self._kept = whole
+            self._generic, self._again = solver._capture(launch), solver._capture(again)
+        return self._generic
+
+    def _tell(self, control: Control, w: int) -> None:
+        """Tell, once, that a law acts which specialized code does not have."""
+        m, special = self.model, self._special
+        assert special is not None
+        now, names, acts = acting_laws(m, control), list(m.joint_names), control.acts.numpy()
+        for p, laws in zip(self.plan.places, special.laws, strict=True):
+            n = len(p.slots) or (3 if p.kind == BALL else 1)
+            for name, x in now.items():
+                acting = p.axis >= 0 and (name == "effort" or acts[p.joint, w])
+                if (
+                    acting
+                    and (x[p.axis : p.axis + n, w] != LAWS[name]).any()
+                    and not np.any(laws.get(name, LAWS[name]) != LAWS[name])
+                ):
+                    where = f" in world {w}" if m.worlds > 1 else ""
+                    words = (
+                        f"joint {names[p.joint]!r}: {name} acts{where}, which it did not when steps were compiled for the model"
+                    )
+                    level, frame = 2, sys._getframe(1)
+                    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+                        frame, level = frame.f_back, level + 1
+                    warnings.warn(f"{words}: the generic form makes them there, more slowly", StepWarning, stacklevel=level)
+                    return

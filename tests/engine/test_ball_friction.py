@@ -95,14 +95,23 @@ def test_random_trees_of_balls_obey_the_law():
     assert np.median(passes) < 10
 
 
-def test_friction_with_other_laws_holds_as_friction_alone():
+@pytest.mark.parametrize(("seed", "count", "friction", "moving"), [(6, 3, 0.1, True), (8, 12, 0.2, False)])
+def test_friction_with_other_laws_is_as_friction_alone(seed, count, friction, moving):
     """A spring so weak that it does nothing takes the other way through the code."""
     ends = []
     for laws in ({}, {"spring": (1e-14, 0.0)}):
-        sim = sh.Simulation(balls(5, 8, 0.4, True, **laws), 1e-3, solver="direct", sleep=False)
+        sim = sh.Simulation(balls(seed, count, friction, moving, **laws), 1e-3, solver="direct", sleep=False)
         sim.step(60)
         ends.append(sim.state.position.numpy()[:, 0].copy())
-    np.testing.assert_allclose(ends[1], ends[0], atol=1e-8)
+    np.testing.assert_allclose(ends[1], ends[0], atol=1e-12)
+
+
+def test_many_balls_with_friction_and_springs_come_to_rest():
+    sim = sh.Simulation(balls(10, 20, 2.0, True, spring=(1e-3, 0.0)), 1e-3, solver="direct", sleep=False)
+    for _ in range(40):
+        sim.step()
+    assert sim.solver._lean
+    assert np.isfinite(sim.state.position.numpy()).all()
 
 
 def beyond(limit):

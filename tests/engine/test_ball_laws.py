@@ -8,8 +8,8 @@ from sharnir.emit.algebra import Quaternion, Vector
 from sharnir.engine.tree import exact_several as exact
 from sharnir.engine.tree.forest import BALL, HINGE, ROTOR, SLIDER, SLIDES, TURNS, Forest, Link
 from sharnir.engine.tree.kernel import TreeRunner
+from sharnir.engine.tree.number_tree import NumberTree
 from sharnir.engine.tree.step import step
-from sharnir.engine.tree.storage import NumberTree
 from sharnir.laws.ball import (
     cardan_angles,
     conjugate,

@@ -128,3 +128,14 @@ def test_a_tolerance_is_an_impulse_by_which_laws_may_be_missed(tolerance, held):
     assert sim.solver._lean
     assert (abs(sim.joint("j").velocity) < 1e-12) == held
     assert sim.step().residual <= tolerance
+
+
+@pytest.mark.parametrize("laws", [{}, {"damping": 0.1}, {"friction": 0.05}])
+def test_the_guard_measures_moments_commanded_in_a_ball(laws):
+    sim = chain([1.0, 0.5], 1e-3, sh.Spherical(**laws))
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        sim.joint("j0").force = 2 * rng.normal(size=3)
+        sim.step(5)
+    assert sim.solver._lean
+    assert sim.health().energy_error < 1e-6

@@ -10,8 +10,8 @@ from test_tree_step import poses as poses_of
 
 from sharnir.engine.tree.forest import FREE, HINGE, ROTOR, Forest, Link, with_rotors
 from sharnir.engine.tree.kernel import TreeRunner
+from sharnir.engine.tree.number_tree import NumberTree
 from sharnir.engine.tree.step import step
-from sharnir.engine.tree.storage import NumberTree
 
 TO_X = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]])  # a frame whose z is along x
 

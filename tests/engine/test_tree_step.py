@@ -6,8 +6,8 @@ import pytest
 import sharnir as sh
 from sharnir.engine.tree.forest import BALL, FREE, HINGE, SLIDER, Forest, Link
 from sharnir.engine.tree.kernel import TreeRunner
+from sharnir.engine.tree.number_tree import NumberTree
 from sharnir.engine.tree.step import step
-from sharnir.engine.tree.storage import NumberTree
 
 
 def rotation(rng):

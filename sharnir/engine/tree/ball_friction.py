@@ -17,19 +17,18 @@ from __future__ import annotations
 from typing import Any
 
 from sharnir.emit.algebra import IDENTITY, NO_SYMMETRIC, ZERO, Matrix, Symmetric, Vector, dot
-from sharnir.emit.expressions import Expression, absolute, maximum, select, sqrt
+from sharnir.emit.expressions import Expression, absolute, maximum, select
 from sharnir.engine.tree.joints import hand_on, largest, turned
-from sharnir.engine.tree.several_axes import SLOWEST, AxisOf, known_zero
+from sharnir.engine.tree.several_axes import SLOWEST, SMOOTH, AxisOf, bends_off, follow_smoothed, headings, known_zero, smoothed
 from sharnir.laws.axis import FREE_AXIS, HOLDS, STAYS, friction_bounds, not_
 from sharnir.laws.ball import can_hold, choose, is_same_slip, length, slip_slope, slip_speed
 
 SLIP_STEPS = 12
-SMOOTH = -1.0  # the mode while friction is smoothed
 NEAR = 1e-3  # of itself: to which the speed of slip is found, about which friction is linear
 
 
 class BallFriction:
-    """The friction of a ball; `mode` is what it does: FREE_AXIS (it slides), HOLDS, or STAYS (+ 1 if it could hold)."""
+    """The friction of a ball; `mode` is what it does: FREE_AXIS (it slides), HOLDS, STAYS (+ 1 if it could hold), or SMOOTH."""
 
     # ---- before the iterations
 
@@ -55,26 +54,16 @@ class BallFriction:
         least = 0.5 * link.tree.root_epsilon * link.slide / (K[0, 0] + K[1, 1] + K[2, 2])
         return maximum(least, SLOWEST / link.h)
 
-    def headings(self, link: Any, mean: Vector) -> tuple[Vector, Vector]:
-        """The direction of slip, by the law that is linear about `about_3`, and exactly."""
-        least = SLOWEST / link.h
-        per = 1.0 / maximum(length(link.about_3), least)
-        n = link.about_3 * per
-        return n + (mean - n * dot(n, mean)) * per, mean * (1.0 / maximum(length(mean), least))
-
     def update_terms(self, link: Any) -> None:
         """The impulse at the present speed, scaled as f: by the law, or by the linear one right after it was made."""
         mean = link.zv * (2.0 / link.h)
-        linear, law = self.headings(link, mean)
+        linear, law = headings(link, mean)
         p = choose(link.fresh_3 > 0.5, linear, law) * link.slide
         link.given_3 = (link.command_3 - choose(link.mode > 0.5, ZERO, p)) * (0.25 * link.h)
         for _ in link.tree.when_smooth():
-            K = link.K3
-            beta = 1.5 * link.tree.smooth * link.slide / (K[0, 0] + K[1, 1] + K[2, 2])
-            size = sqrt(dot(mean, mean) + beta * beta)
-            link.slid_3 = choose(link.mode > SMOOTH + 0.5, ZERO, link.slid_3)
-            link.mode, link.fresh_3, link.slip_3 = SMOOTH, 0.0, size
-            link.given_3 = (link.command_3 - mean * (link.slide / maximum(size, SLOWEST / link.h))) * (0.25 * link.h)
+            force, link.C3 = smoothed(link, mean, link.slide, link.mode > SMOOTH + 0.5)
+            link.mode, link.fresh_3 = SMOOTH, 0.0
+            link.given_3 = (link.command_3 - force) * (0.25 * link.h)
 
     def eliminate(self, link: Any, f: Vector, n: Vector, inertia: Any) -> None:
         """The joint's own equation, and what the base feels through it."""
@@ -104,13 +93,12 @@ class BallFriction:
 
     def slope(self, link: Any, K: Symmetric) -> Symmetric:
         """C at the present speed, or where the law was just made linear."""
-        mean = link.zv * (2.0 / link.h)
-        about, floor = choose(link.fresh_3 > 0.5, link.about_3, mean), self.floor(link, K)
-        link.C3 = slip_slope(about, about, length(about), link.slide, floor)
-        for _ in link.tree.when_smooth():
-            link.C3 = slip_slope(link.slid_3 * link.slip_3, mean, link.slip_3, link.slide, floor)
-        C: Symmetric = link.C3
-        return C
+        about = choose(link.fresh_3 > 0.5, link.about_3, link.zv * (2.0 / link.h))
+        C = slip_slope(about, about, length(about), link.slide, self.floor(link, K))
+        smooth = link.mode < SMOOTH + 0.5
+        link.C3 = Symmetric([select(smooth, x, y) for x, y in zip(link.C3.e, C.e, strict=True)])
+        both: Symmetric = link.C3
+        return both
 
     def respond(self, link: Any, e: Vector) -> Vector:
         """y where the joint lacks e."""
@@ -129,14 +117,11 @@ class BallFriction:
     def put(self, link: Any, y: Vector) -> Any:
         """Set y; returns the largest change."""
         change = y - link.zv
-        for _ in link.tree.when_smooth():  # direction of friction in the linear solution
-            per = 1.0 / maximum(link.slip_3, SLOWEST / link.h)
-            w = (y - link.slid_3 * (dot(link.zv, change) * (2.0 / link.h) * per)) * (2.0 / link.h * per)
-            link.slid_3 = w * (1.0 / maximum(length(w), 1.0))
-            link.tree.note_changed(True)
+        for _ in link.tree.when_smooth():
+            follow_smoothed(link, link.zv * (2.0 / link.h), y * (2.0 / link.h))
         link.zv = y
         self.check(link, y * (4.0 / link.h) - link.u0_3)
-        return largest(change)
+        return length(change)  # which is not a number if one of them is not
 
     def check(self, link: Any, u1: Vector) -> None:
         """Note whether friction may do something else than expected."""
@@ -150,9 +135,7 @@ class BallFriction:
 
     def bends(self, link: Any) -> Any:
         """Whether friction that slides is not what it was made linear to."""
-        linear, law = self.headings(link, link.zv * (2.0 / link.h))
-        off = largest(linear - law) * link.slide > link.tree.law_tolerance
-        return off & (link.fresh_3 > 0.5) & (absolute(link.mode) < 0.5)
+        return bends_off(link, link.zv * (2.0 / link.h), link.slide) & (absolute(link.mode) < 0.5)
 
     # ---- the law, exactly
 
@@ -179,7 +162,7 @@ class BallFriction:
         mean = link.new_3
         off = mean * 2.0 - link.zv * (4.0 / h)
         tolerance, mode = link.tree.law_tolerance, link.mode
-        wrong = (largest([off[k] * K[k, k] for k in range(3)]) > tolerance) | (mode < SMOOTH + 0.5)
+        wrong = not_(length(Vector(*(off[k] * K[k, k] for k in range(3)))) <= tolerance) | (mode < SMOOTH + 0.5)
         bends = self.bends(link)
         same = (absolute(found - mode) < 0.5) & ((mode > 0.5) | is_same_slip(mean, link.about_3))
         for _ in link.when((wrong & not_(same)) | bends):
@@ -196,6 +179,7 @@ class BallFriction:
     def keep(self, link: Any) -> None:
         """What friction did in the step; whether the joint stopped."""
         mode = link.mode
+        link.tree.note_work(dot(link.command_3, link.zv) * (2.0 / link.h))
         holds = ((mode > HOLDS - 0.5) & (mode < HOLDS + 0.5)) | (mode > STAYS + 0.5)
         rests = (mode > STAYS - 0.5) & (link.hold > 0.0) & (largest(link.u0_3) <= 0.0)
         stuck = select(holds | rests, 1.0, 0.0)

@@ -32,13 +32,14 @@ from sharnir.engine.tree.unrolled import UnrolledTree
 
 PER_LINK = sum(INERTIAL.values())
 PREPARED = START["opens"]  # of the ground, which hands nothing on: 1 where the working memory is prepared
+ACTED = 50.0  # times as much error of mean speeds is left where laws act, in double precision: energy is not kept as finely there
 CHOICES = 32  # by which the number of a guess is multiplied, to be stored with the gear, which is less
 FINEST = 256  # parts into which a step may be divided
 LOOSE = 10  # times what changes by rounding: what iterations that come no nearer may miss
 VARIABLES = """int count = 0, failed = 0; real change = real(0.0), before = real(0.0), lost = real(0.0), work = real(0.0);
 int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0;
 const real tiny = real(sizeof(real) == 4 ? 1e-6 : 1e-14), root_epsilon = real(sizeof(real) == 4 ? 3.5e-4 : 1.5e-8);
-bool one = false, unknown = false, learned = false, suspect = false;
+bool acted = false, one = false, unknown = false, learned = false, suspect = false;
 int gear = 0; bool restarted = false, guesses = true; real onward = real(1.0), smooth = real(0.0), sharper = real(0.0);
 int tries = 0, stalls = 0, choice = FIRST;
 real missed0, missed1, missed2, missed3, missed4, missed5;""".replace("FIRST", str(FIRST))
@@ -93,15 +94,16 @@ def _table(name: str) -> str:
 SIMULATION = Source(
     f"""auto& x = t.data[0];
 const int worlds = x.worlds, links = x.links;
-const real dt = x.settings.dt.data[0], tolerance = x.tolerance, law_tolerance = x.law_tolerance;
-const real per_metre = x.settings.per_metre.data[0], rounding = x.rounding, closed_gap = x.closed;
-const bool pushing = x.pushed.data[w] == 1;
+const real dt = x.settings.dt.data[0], law_tolerance = x.law_tolerance, closed_gap = x.closed;
+const real per_metre = x.settings.per_metre.data[0], rounding = x.rounding; const bool pushing = x.pushed.data[w] == 1;
 const int limit = x.settings.iterations.data[1], most = x.settings.iterations.data[2];
 const bool coarse = x.settings.iterations.data[3] == 1, watching = x.settings.sleep.data[0] < real(1.0e30);
 const real gx = x.settings.gravity.data[w][0], gy = x.settings.gravity.data[w][1], gz = x.settings.gravity.data[w][2];
 real h, fall, gravity0, gravity1, gravity2;
 const int* const bases = x.base.data + w*links; const int* const kinds = x.kind.data + w*links;
 const int* const acts = x.acts.data + w*links; const int* const axes_of = x.axis.data;
+for (int i = 0; i < links; ++i) acted = acted || acts[i];
+const real tolerance = acted && sizeof(real) == 8 ? real({ACTED})*x.tolerance : x.tolerance;
 #define axis_of(i) axes_of[i]
 #define stored(k) x.state.tree.data[(k)*worlds + w]
 #define parameter(k) x.parameters.data[(k)*x.parameter_stride + w*x.parameter_world]

@@ -12,8 +12,9 @@ from sharnir.emit.expressions import Expression, maximum, value
 from sharnir.emit.program import Program
 from sharnir.engine.tree.closures import PARAMETERS, RowTables
 from sharnir.engine.tree.forest import GROUND
+from sharnir.engine.tree.number_tree import NumberTree
 from sharnir.engine.tree.rows import CLOSURES
-from sharnir.engine.tree.storage import CLOSED, ROW_APART, LinkView, LoopTree, NumberTree, numbers, pack
+from sharnir.engine.tree.storage import CLOSED, ROW_APART, LinkView, LoopTree, numbers, pack
 
 MOST = 3  # rows of a closure
 CLOSES = 0.1  # of the gap of a weld, in a step

@@ -35,6 +35,11 @@ IS_PREPARED = wp.constant(PREPARED)  # in the working memory
 BROKE = wp.constant(1)  # bits of what may change in a call
 SAME_POSE = wp.constant(real(32.0 * EPSILON))  # rad or scene lengths, that rounding may move a body
 RESTS = wp.constant(real(1e-9))  # of the largest speed: an axis that is slower is at rest
+OWN_AXES = 1024  # is added to the gear that is stored, where twists are in the links' own axes, not in the world's
+IS_OWN = wp.constant(real(OWN_AXES))
+# why a world is left to the code for any forest: joints are disabled or bodies sleep, outer forces, laws, the exact derivative
+OTHER_KINDS, OUTER_FORCES, LAWS_CHANGED, STEEP = range(1, 5)
+IS_OTHER, IS_PUSHED, HAS_LAWS, IS_STEEP = (wp.constant(k) for k in (OTHER_KINDS, OUTER_FORCES, LAWS_CHANGED, STEEP))
 
 
 def _places(kind: int) -> dict[str, Any]:
@@ -49,7 +54,8 @@ HINGE_AT, SLIDER_AT, BALL_AT, FREE_AT, WELD_AT = (_places(kind) for kind in (HIN
 # after as many rows as any kind needs, the kind itself
 KIND_AT = wp.constant(sum(size for _, size in stored_fields(FREE, real=CPP)))
 CHANGE_AT = wp.constant(int(KIND_AT) + 1)  # and how force and moment of its joint changed in the step before
-ROOM = int(CHANGE_AT) + 6  # rows of a link
+SIGN_AT = wp.constant(int(CHANGE_AT) + 6)  # ±1: by which the product of rotations is that of the body's quaternion
+ROOM = int(SIGN_AT) + 1  # rows of a link
 SUDDEN = wp.constant(real(16.0))  # squared ratio of a change to the next one, from which it was a jump,
 SLIGHT = wp.constant(real(0.01))  # unless its square is a smaller part of that of the quantity
 Q, STUCK, LIMIT, SU, CURRENT, MOTOR_SPEED = (
@@ -59,7 +65,7 @@ COSINE, SINE = HINGE_AT["c"], HINGE_AT["s"]
 FREE_ROTATION, FREE_POSITION, FREE_ZV, FREE_ZL, FREE_ZV1, FREE_ZL1 = (
     FREE_AT[name] for name in ("rotation", "position", "zv", "zl", "zv1", "zl1")
 )
-BALL_ROTATION, BALL_STUCK, BALL_LIMIT = (BALL_AT[name] for name in ("rotation", "stuck_3", "limit_3"))
+BALL_ROTATION, BALL_STUCK, BALL_LIMIT, BALL_HISTORY = (BALL_AT[name] for name in ("rotation", "stuck_3", "limit_3", "zv"))
 V_HINGE, V_SLIDER, V_BALL, V_FREE, V_WELD = (at["V"] for at in (HINGE_AT, SLIDER_AT, BALL_AT, FREE_AT, WELD_AT))
 SLIDES_AT, TURNS_AT = _places(SLIDES), _places(TURNS)
 V_SLIDES, V_TURNS, TURNS_ROTATION = SLIDES_AT["V"], TURNS_AT["V"], TURNS_AT["rotation"]
@@ -174,6 +180,13 @@ class TreeStep:
     residual: wp.array(dtype=real)
     grades: wp.array2d(dtype=wp.int32)
     made: wp.array(dtype=wp.int32)
+    special: wp.int32  # 1: specialized code makes the steps that it can; those below are for it
+    todo: wp.array(dtype=wp.int32)  # [world] steps that it is still to make in this call
+    now_made: wp.array(dtype=wp.int32)  # [world] steps of the last launch
+    fresh: wp.array(dtype=wp.int32)  # [world] 1: coordinates were taken from the bodies
+    mark: wp.array(dtype=wp.int32)  # [world] why it makes none: `OTHER_KINDS` …
+    unfinished: wp.array(dtype=wp.int32)  # [1] 1: some world has steps left
+    going_on: wp.array(dtype=wp.int32)  # [1] 1: the call was begun by another launch
 
 
 # ---- numbers that are stored -------------------------------------------------------------------------------------------------
@@ -391,6 +404,45 @@ def load(t: wp.array(dtype=TreeStep), w: int):
             else:
                 zero = vec3(real(0.0))
                 put_twist(t, i, w, row + twist_row(kind), zero, zero, turn)
+    load_signs(t, w)
+
+
+@wp.func
+def own_turn_of(t: wp.array(dtype=TreeStep), kind: int, row: int, w: int) -> quat:
+    """Rotation of a link in its joint's frame."""
+    if kind == IS_BALL:
+        return get_quat(t, row + BALL_ROTATION, w)
+    if kind == IS_TURNS:
+        return get_quat(t, row + TURNS_ROTATION, w)
+    half = real(0.0)
+    if kind == IS_HINGE or kind == IS_ROTOR:
+        half = real(0.5) * t[0].state.tree[row + Q, w]
+    return quat(real(0.0), real(0.0), wp.sin(half), wp.cos(half))
+
+
+@wp.func
+def load_signs(t: wp.array(dtype=TreeStep), w: int):
+    """Signs of quaternions, once: while links turn these do not depend on when they are looked at."""
+    for i in range(t[0].links):
+        kind = t[0].kind[i + t[0].links * w]
+        row = t[0].first[i]
+        b = t[0].body[i]
+        if kind < 0:
+            continue
+        base = t[0].base[i + t[0].links * w]
+        turn = quat(real(0.0), real(0.0), real(0.0), real(1.0))
+        if base >= 0:
+            turn = t[0].turn[base, w]
+        if kind == IS_FREE or kind == IS_PRESCRIBED:
+            turn = get_quat(t, row + FREE_ROTATION, w)
+        else:
+            turn = unit(turn * t[0].frame[i, w] * own_turn_of(t, kind, row, w))
+        t[0].turn[i, w] = turn
+        if b >= 0:
+            sign = real(1.0)
+            if wp.dot(turn * wp.quat_inverse(t[0].own_turn[i, w]), t[0].state.rotation[b, w]) < real(0.0):
+                sign = real(-1.0)
+            t[0].state.tree[row + SIGN_AT, w] = sign
 
 
 @wp.func
@@ -564,8 +616,7 @@ def store_body(
     t: wp.array(dtype=TreeStep), i: int, b: int, w: int, kind: int, row: int, turn: quat, origin: vec3, per: real
 ):  # fmt: skip
     R = turn * wp.quat_inverse(t[0].own_turn[i, w])
-    if wp.dot(R, t[0].state.rotation[b, w]) < real(0.0):
-        R = -R
+    R = R * t[0].state.tree[row + SIGN_AT, w]
     x = origin + wp.quat_rotate(turn, t[0].com[i, w])
     if kind == IS_PRESCRIBED:
         t[0].state.position[b, w] = x
@@ -659,6 +710,9 @@ def without_free_axes(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, f: ve
             d = wp.quat_rotate(t[0].turn[at, w], vec3(real(0.0), real(0.0), real(1.0)))
             if end == 0:
                 d = wp.normalize(recall_triple(t, at, AXIS_MEAN, w))
+                below = t[0].base[at + t[0].links * w]
+                if t[0].own_axes == 1 and below >= 0:
+                    d = wp.quat_rotate(t[0].turn[wp.max(below, 0), w], d)
             if along == IS_SLIDER:
                 f = f - d * wp.dot(d, f)
             else:
@@ -765,6 +819,18 @@ def hardest_body(t: wp.array(dtype=TreeStep), w: int) -> int:
 
 
 @wp.func
+def begin_counts(t: wp.array(dtype=TreeStep), w: int):
+    """What a call counts begins anew, unless another launch has begun it."""
+    if t[0].special == 1:
+        if t[0].going_on[0] == 1:
+            return
+    t[0].projected[w] = real(0.0)
+    t[0].work[w] = real(0.0)
+    for g in range(4):
+        t[0].grades[g, w] = 0
+
+
+@wp.func
 def idle_step(t: wp.array(dtype=TreeStep), w: int):
     """A step of a world in which all sleep."""
     t[0].change[w] = real(0.0)
@@ -799,6 +865,7 @@ def report_with_rows(t: wp.array(dtype=TreeStep), w: int):
 
 def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
     """The kernel that makes steps by the emitted C++ `body`; with drives of the table, and rows beside the forest, or without."""
+    from sharnir.engine.tree.forms import is_taken_up, turn_twists  # which stand on this file
 
     @wp.func_native(body)
     def advance(t: wp.array(dtype=TreeStep), w: int, steps: int, fresh: int, reporting: int) -> int:
@@ -815,11 +882,10 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
             return
         wake_by_caller(t[0].rest, w)
         t[0].made[w] = n[w]
-        t[0].projected[w] = real(0.0)
-        t[0].work[w] = real(0.0)
-        for g in range(4):
-            t[0].grades[g, w] = 0
+        begin_counts(t, w)
         fresh = int(look(t, w) or not is_untouched(t, w))
+        if fresh == 0:
+            turn_twists(t, w, 0)
         step = int(0)
         most = wp.max(1, t[0].settings.iterations[6])
         while step < n[w]:
@@ -841,12 +907,11 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
             if wp.static(drives):
                 set_drives(t, w, t[0].settings.dt[0], t[0].state.velocity, t[0].state.spin)
                 left = 1
-            if push(t, w) or t[0].loaded[w] == 1:
+            if push(t, w) or t[0].loaded[w] == 1 or t[0].special == 1:
                 left = 1
             left = wp.min(left, most - step)
-            reporting = int(step + left >= n[w] - 2 or t[0].loaded[w] == 1)
-            if wp.static(drives):  # they read what they gave in the last step
-                reporting = 1
+            reporting = int(step + left >= n[w] - 2 or t[0].loaded[w] == 1 or t[0].special == 1)
+            reporting = wp.max(reporting, wp.static(int(drives)))  # which read what they gave in the last step
             made = advance(t, w, left, fresh, reporting)
             fresh = 0
             broken = made < 0
@@ -870,6 +935,9 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
                 t[0].state.failed[w] = -1 - hardest_body(t, w)
                 t[0].state.tree[0, w] = real(0.0)
                 break
+            if step < n[w] and is_taken_up(t, w):  # the rest is left to specialized code
+                t[0].made[w] = step
+                break
         keep(t, w)
         if fresh == 1:
             t[0].state.tree[0, w] = real(0.0)
@@ -879,17 +947,24 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
     return tree_steps
 
 
-MODULES = ("sharnir.trees", "sharnir.trees_driven")
+MODULES = ("sharnir.trees", "sharnir.trees_all", "sharnir.trees_rows")
+"""Usual kinds of joints; all kinds, and drives of the table; usual kinds, drives, and rows beside the forest. Few, so that few are
+compiled; the first serves most scenes and is the quickest."""
 INLINING = "-mllvm=-inline-threshold=100 -mllvm=-inlinehint-threshold=900"  # less than usual: it compiles in less time
 _kernels: dict[str, Any] = {}
 
 
 def generic_kernel(drives: bool, kinds: Collection[int] = (), rows: bool = False) -> Any:
-    """The kernel for any forest with the usual kinds of joints, and these; and any rows beside it."""
-    known = tuple(sorted({*USUAL, *kinds}))
-    name = MODULES[int(drives)] + "_rows" * rows + "".join(f"_{KINDS[kind]}" for kind in known if kind not in USUAL)
+    """The kernel for any forest with joints of these kinds, with drives of the table and rows beside it or without."""
+    return module_kernel(2 if rows else int(drives or not set(kinds) <= set(USUAL)))
+
+
+def module_kernel(which: int) -> Any:
+    """The kernel of one of MODULES."""
+    name, rows = MODULES[which], which == 2
     if name not in _kernels:
+        kinds = tuple(range(len(KINDS))) if which == 1 else USUAL
         gear = None if rows else exact_several
-        body = Loop(CPP, SIMULATION, pushed=True, kinds=known, second_gear=gear, rows=rows).simulation()
-        _kernels[name] = make_kernel(body, name, drives, rows)
+        body = Loop(CPP, SIMULATION, pushed=True, kinds=kinds, second_gear=gear, rows=rows).simulation()
+        _kernels[name] = make_kernel(body, name, which > 0, rows)
     return _kernels[name]

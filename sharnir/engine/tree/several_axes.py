@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sharnir.emit.algebra import IDENTITY, NO_SYMMETRIC, Matrix, Symmetric, Vector, dot
-from sharnir.emit.expressions import absolute, clamp, maximum, minimum, select, sign
+from sharnir.emit.algebra import IDENTITY, NO_SYMMETRIC, ZERO, Matrix, Symmetric, Vector, dot
+from sharnir.emit.expressions import absolute, clamp, maximum, minimum, select, sign, sqrt
 from sharnir.engine.tree.joints import MOST_REPAIR, hand_on, largest, turned
 from sharnir.laws.axis import (
     HOLDS,
@@ -44,6 +44,7 @@ DEPENDENT = 1e-12  # of its response: a direction that other locked ones hold al
 SAME_ROW = 1e-10  # a change of a limit's direction that counts as none
 LEAST_SHARE, MOST_SHARE = 0.3, 1.5  # of a change of such a direction that an iteration makes
 SERVO_TRIES, SWEEPS, SLIP_STEPS = 8, 24, 30
+SMOOTH = -1.0  # marks friction that is smoothed
 RESTS = 1e-7  # of the speed that gravity gives in a step: an axis that is slower rests at its limit
 UNLIMITED = {"limit_lower": -INFINITE, "limit_upper": INFINITE, "unit": 1.0}
 NO_FRICTION = {"friction_static": 0.0, "friction_dynamic": 0.0, "friction_load": 0.0}
@@ -118,6 +119,9 @@ class SeveralAxes:
         """Prepare the laws of the step, and a guess of what they do: the same as in the last step."""
         stuck, u0, known = link.stuck_3, self.start_speeds(link), link.known_3 > 0.5
         link.u0_3 = each(lambda k: select(stuck[k] > 0.5, 0.0, u0[k]))
+        if self.has_friction(link):
+            for _ in link.when(link.grouped > 0.5):
+                link.tree.note_friction()
         link.share_3 = each(lambda k: select(link.implicit_3[k] > 0.0, 0.0, select(known, link.share_3[k], 1.0)))
         laws = [self.axis_law(link, k) for k in AXES]
         link.a_3, link.b_3 = Vector(*(x.a for x in laws)), Vector(*(x.b for x in laws))
@@ -162,6 +166,7 @@ class SeveralAxes:
             lambda k: select(absolute(at_limit[k]) > 2.0 * absolute(start[k]) + link.fall, 0.0, limit[k])
         )  # one that is further off than the step goes is no guess
         link.y_3 = u0 * (0.25 * link.h)
+        link.fresh_3 = 0.0
         self.linearize(link)
 
     def along_limits(self, link: Any, u: Vector) -> Vector:
@@ -281,11 +286,26 @@ class SeveralAxes:
         u1 = self.end_speeds(link)
         p = self.effort(link) - times(link.resist_3, u1) - link.push_3 - link.spring_3
         if self.has_friction(link):
-            mean, slide, held = (u1 + link.u0_3) * 0.5, link.slide_3, link.locked_3
-            heading = mean * (1.0 / maximum(length(mean), SLOWEST / link.h))
+            slide, held = link.slide_3, link.locked_3
+            linear, law = headings(link, (u1 + link.u0_3) * 0.5)
+            heading = choose(link.fresh_3 > 0.5, linear, law)
             grouped = link.grouped > 0.5
             p = p - each(lambda k: select(held[k] > 0.5, 0.0, slide[k] * select(grouped, heading[k], -sign(link.slid_3[k]))))
         link.given_3 = p * (0.25 * link.h)
+        if self.has_friction(link):
+            for _ in link.tree.when_smooth():
+                self.smooth_friction(link, u1)
+
+    def smooth_friction(self, link: Any, u1: Vector) -> None:
+        """The same while friction of the vector is smoothed (`ball_friction`): nothing but limits is locked."""
+        grouped = (link.grouped > 0.5) & (link.slide_3.x > 0.0)
+        for _ in link.when(grouped):
+            smooth = smoothed(link, (u1 + link.u0_3) * 0.5, link.slide_3.x, link.fresh_3 > SMOOTH + 0.5)
+            p = self.effort(link) - times(link.resist_3, u1) - link.push_3 - link.spring_3 - smooth[0]
+            link.given_3, link.fresh_3 = p * (0.25 * link.h), SMOOTH
+            link.C3 = Symmetric([x + (link.resist_3[i] if i < 3 else 0.0) for i, x in enumerate(smooth[1].e)])
+            lock = [link.lock3.row(k) * select(absolute(link.side_3[k]) > 0.5, 1.0, 0.0) for k in AXES]
+            link.lock3, link.locked_3 = Matrix([list(r) for r in lock]), ZERO
 
     def end_speeds(self, link: Any) -> Vector:
         """u₁ of the present y."""
@@ -310,18 +330,43 @@ class SeveralAxes:
         e = link.e3 - link.UL3.T @ (u - link.u_before) - link.UA3.T @ (g - link.g_before)
         link.free_3 = K @ (y * (4.0 / h) - u0) + (e - link.given_3) * (4.0 / h) + self.effort(link)  # times K: impulses
         linear = self.respond(link, e)
+        if self.has_friction(link):
+            for _ in link.tree.when_smooth():
+                for _ in link.when(link.fresh_3 < SMOOTH + 0.5):
+                    follow_smoothed(link, y * (2.0 / h), linear * (2.0 / h))
         link.u1_3 = linear * (4.0 / h) - u0
         link.tree.note_suspect(True)
         return self.put_speeds(link, linear)
 
     def judge(self, link: Any) -> None:
-        """Linearize the laws anew, where they do something else than expected."""
+        """Linearize the laws anew, where they do something else than expected; not while friction is smoothed."""
+        if not self.has_friction(link):
+            self.judge_laws(link)
+            return
+        for _ in link.tree.unless_smooth():
+            self.judge_laws(link)
+
+    def judge_laws(self, link: Any) -> None:
         self.solve(link)
         off, K = link.v_3 - link.u1_3, link.K3
-        wrong = largest([off[k] * K[k, k] for k in AXES]) > link.tree.law_tolerance
-        for _ in link.when(wrong & not_(self.as_expected(link))):
-            for _ in link.tree.when_to_linearize():
-                link.u1_3 = link.v_3
+        wrong = not_(length(Vector(*(off[k] * K[k, k] for k in AXES))) <= link.tree.law_tolerance)
+        bends: Any = False
+        if self.has_friction(link):
+            slides = (link.grouped > 0.5) & not_(link.locked_3.x > 0.5) & (link.slide_3.x > 0.0)
+            bends = slides & bends_off(link, (link.u1_3 + link.u0_3) * 0.5, link.slide_3.x)
+        ends = link.fresh_3 < SMOOTH + 0.5
+        link.slid_3 = choose(ends, ZERO, link.slid_3)
+        expected = self.as_expected(link) & not_(ends)
+        link.anew_3 = select((wrong & not_(expected)) | ends, 2.0, select(bends, 1.0, 0.0))
+        link.fresh_3 = select(link.anew_3 > 0.5, link.fresh_3, 0.0)
+        for _ in link.when(link.anew_3 > 0.5):
+            for _ in link.when(link.anew_3 < 1.5):  # it slides as expected, if not quite so
+                link.tree.note_changed(True)
+            for _ in link.when(link.anew_3 > 1.5):
+                for _ in link.tree.when_to_linearize():
+                    link.anew_3 = 1.0
+            for _ in link.when(link.anew_3 < 1.5):
+                link.u1_3, link.fresh_3 = link.v_3, 1.0
                 self.linearize(link)
 
     def as_expected(self, link: Any) -> Any:
@@ -570,3 +615,35 @@ def locked(V: Symmetric, row: Vector) -> tuple[Symmetric, Vector]:
     there = d > DEPENDENT * (V[0, 0] + V[1, 1] + V[2, 2]) * dot(row, row)
     toward = answer * select(there, 1.0 / select(there, d, 1.0), 0.0)
     return V - Symmetric([toward[i] * answer[j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]), toward
+
+
+def smoothed(link: Any, mean: Vector, slide: Any, begins: Any) -> tuple[Vector, Symmetric]:
+    """Smoothed friction against a mean speed, and its slope; β is as wide as the speed that friction takes in the step."""
+    K = link.K3
+    beta = 1.5 * link.tree.smooth * slide / (K[0, 0] + K[1, 1] + K[2, 2])
+    size = maximum(sqrt(dot(mean, mean) + beta * beta), SLOWEST / link.h)
+    w = choose(begins, ZERO, link.slid_3)
+    link.slid_3, link.slip_3 = w, size
+    return mean * (slide / size), slip_slope(w * size, mean, size, slide, size)
+
+
+def follow_smoothed(link: Any, before: Vector, mean: Vector) -> None:
+    """The direction of smoothed friction in the linear solution."""
+    per = 1.0 / link.slip_3
+    w = (mean - link.slid_3 * (dot(before, mean - before) * per)) * per
+    link.slid_3 = w * (1.0 / maximum(length(w), 1.0))
+    link.tree.note_changed(True)
+
+
+def headings(link: Any, mean: Vector) -> tuple[Vector, Vector]:
+    """The direction of slip at a mean speed: by the law that is linear about `about_3`, and exactly."""
+    least = SLOWEST / link.h
+    per = 1.0 / maximum(length(link.about_3), least)
+    n = link.about_3 * per
+    return n + (mean - n * dot(n, mean)) * per, mean * (1.0 / maximum(length(mean), least))
+
+
+def bends_off(link: Any, mean: Vector, slide: Any) -> Any:
+    """Whether friction that slides, and was just made linear, is something else at a mean speed."""
+    linear, law = headings(link, mean)
+    return (largest(linear - law) * slide > link.tree.law_tolerance) & (link.fresh_3 > 0.5)

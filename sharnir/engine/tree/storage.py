@@ -7,7 +7,6 @@ and working values. A field is a scalar, vector, matrix or quaternion of `emit.a
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -58,6 +57,7 @@ from sharnir.laws.axis import not_
 
 FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
 GEAR = 16  # steps that are made in second gear before the first is tried again
+STALLS = 4  # passes in turn that do not reduce the error: then the exact derivative is needed
 SHARPER, SHARPEST = 0.3, 1e-6  # by how much friction is smoothed less in each pass, and at least, of its speed
 TRIES = 3  # of that with the exact derivative, each more slowly than the last; one without
 FARTHEST = 100.0  # change of a scaled mean speed with which an iteration diverges
@@ -96,7 +96,7 @@ LAW_NAMES = (
     "load", "motor_back", "motor_rotor", "motor_push", "motor_c", "z_free",
 )  # fmt: skip
 LAW = dict.fromkeys(LAW_NAMES, 1)
-NUMBERS_3 = ("known_3", "slip_3", "largest_3", "rubs_3", "fresh_3")
+NUMBERS_3 = ("known_3", "slip_3", "largest_3", "rubs_3", "fresh_3", "anew_3")
 VECTORS_3 = (
     "u0_3", "share_3", "a_3", "b_3", "servo_a_3", "servo_b_3", "bound_3", "hold_3", "slide_3", "lower_3", "upper_3", "spring_3",
     "resist_3", "push_3", "held_3", "friction_3", "slid_3", "about_3", "lock_to_3", "locked_3", "side_3", "sat_3", "free_3",
@@ -332,7 +332,6 @@ class OneForest:
         self.rests = self.closes = False
 
     per_metre: Any = 1.0  # one over the scene's length
-    tiny, root_epsilon = 1e-14, 1.5e-8  # of a number: what counts as none; the root of rounding
     onward: Any = 1.0
     closes = False  # whether rows are closed by displacements
 
@@ -394,22 +393,6 @@ class OneForest:
         raise NotImplementedError
 
 
-class Rounds:
-    """At most so many rounds; `leave`, at the end of one, ends them."""
-
-    def __init__(self, most: int) -> None:
-        self.most, self.done = most, False
-
-    def __iter__(self) -> Iterator[None]:
-        for _ in range(self.most):
-            yield
-            if self.done:
-                return
-
-    def leave(self, condition: bool) -> None:
-        self.done = condition
-
-
 class EmittedRounds:
     """The same as a loop of emitted code."""
 
@@ -424,206 +407,6 @@ class EmittedRounds:
         self.program.leave(condition)
 
 
-class NumberTree(OneForest):
-    """Floats, the reference: `step(tree)` computes."""
-
-    fewest: int
-    patience: int
-    wrong: int
-    one: bool
-    guesses = True
-    choice = history.FIRST
-    smooth: float
-    sharper: float
-    stalls: int
-    tries: int
-
-    def __init__(
-        self, forest: Forest, h: float, gravity: tuple[float, float, float] = (0.0, 0.0, -9.81), own_axes: bool = True,
-        factor_always: bool = False, tolerance: float = 1e-16, limit: int = 50, law_tolerance: float = 1e-12,
-        second_gear: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(forest)
-        self.second_gear, self.gear, self.restarted = second_gear, 0, False
-        self.own_axes, self.factor_always, self.tolerance, self.limit = own_axes, factor_always, tolerance, limit
-        self.h, self.law_tolerance = h, law_tolerance
-        self.gravity = Vector(*gravity) * (0.25 * h * h)
-        self.fall = h * sum(x * x for x in gravity) ** 0.5
-        self.change, self.passes, self.changed, self.unknown, self.lost = 0.0, 0, 0, False, 0.0
-        self.work = 0.0
-        self.suspect = False
-        self.fields = [{name: [0.0] * size for name, size in SIZES.items()} | forest.values(i) for i in range(len(forest))]
-        for f in self.fields:
-            f["rotation"] = [0.0, 0.0, 0.0, 1.0]
-        self.place()
-
-    def place(self) -> None:
-        """After coordinates were set."""
-        for f in self.fields:
-            f["c"], f["s"] = [math.cos(f["q"][0])], [math.sin(f["q"][0])]
-
-    def get(self, i: int, name: str) -> list[Any]:
-        return self.fields[i][name]
-
-    def put(self, i: int, name: str, x: list[Any]) -> None:
-        self.fields[i][name] = list(x)
-
-    def iterations(self) -> Iterator[bool]:
-        """Passes of a step: whether each factors anew."""
-        k, self.first, self.gear = 0, True, max(self.gear - 1, 0)
-        while k < self.limit:
-            if self.first:
-                self.fewest, self.patience, self.changed, self.smooth, self.tries = 1 << 30, PATIENCE, 0, 0.0, 0
-                self.sharper, self.stalls = SHARPER, 0
-            if self.tries > 0 and self.patience <= PATIENCE // 4:
-                self.fewest, self.patience, self.smooth, self.tries, k = 1 << 30, PATIENCE, 1.0, self.tries - 1, 1
-                self.sharper = self.sharper**0.5 if self.tries < TRIES - 1 and self.gear > 0 else self.sharper
-            factor = k == 0 or self.changed > 0 or self.factor_always
-            self.one, self.wrong, self.changed = self.patience == 0, 0, 0
-            yield factor
-            k += 1
-            self.patience = max(self.patience - 1, 0)
-            if self.wrong < self.fewest or self.smooth > 0:
-                self.fewest, self.patience = self.wrong or 1 << 30, PATIENCE
-            if self.smooth <= SHARPEST:
-                self.smooth = 0.0
-            elif self.change <= 0.5 * self.before or self.stalls == 2:
-                self.smooth, self.stalls = self.smooth * self.sharper, 0
-            elif self.smooth > 0:
-                self.stalls += 1
-            if self.smooth > 0:
-                k = 1
-            if self.changed == 0 and is_converged(k == 1, self.change, self.before, self.tolerance, self.tolerance / FIRST_RATE):
-                return
-            slow = self.changed == 0 and k > 2 and not self.change <= 0.5 * self.before
-            diverges = not self.change < FARTHEST
-            if self.second_gear is not None and self.gear == 0 and (slow or diverges or k >= self.limit):
-                k, self.gear, self.first, self.restarted = 0, GEAR, True, True
-            elif diverges:
-                break
-        self.failed = True
-
-    def note_friction(self) -> None:
-        self.tries = TRIES if self.gear > 0 else 1
-
-    def when_smooth(self) -> Iterator[None]:
-        if self.smooth > 0:
-            yield
-
-    def unless_smooth(self) -> Iterator[None]:
-        if self.smooth <= SHARPEST:
-            yield
-
-    def in_second_gear(self) -> Iterator[None]:
-        if self.gear > 0:
-            yield
-
-    def in_first_gear(self) -> Iterator[None]:
-        if self.gear == 0:
-            yield
-
-    def when_restarted(self) -> Iterator[None]:
-        if self.restarted:
-            self.restarted = False
-            yield
-
-    def branches(self, factor: bool) -> Iterator[bool]:
-        yield factor
-
-    def when_factored(self, factor: bool) -> Iterator[None]:
-        if factor:
-            yield
-
-    def first_iteration(self) -> Iterator[None]:
-        if self.first:
-            self.first = False
-            self.guesses = not self.restarted
-            yield
-
-    def choose_start(self) -> None: ...
-
-    def unless_restarted(self) -> Iterator[None]:
-        if self.guesses:
-            yield
-
-    @property
-    def guess_weights(self) -> list[float]:
-        return history.weights(*history.GUESSES[self.choice])
-
-    def clear_missed(self) -> None:
-        self.missed = [0.0] * len(history.GUESSES)
-
-    def note_missed(self, k: int, x: float) -> None:
-        self.missed[k] += x
-
-    def choose_guess(self) -> None:
-        self.choice = history.best(self.missed)
-
-    def note_unknown(self, condition: bool) -> None:
-        self.unknown = self.unknown or condition
-
-    def when_unknown(self) -> Iterator[bool]:
-        if self.unknown:
-            yield True
-            self.unknown = False
-
-    def when(self, condition: bool) -> Iterator[None]:
-        if condition:
-            yield
-
-    def rounds(self, most: int) -> Rounds:
-        return Rounds(most)
-
-    def note_changed(self, condition: bool) -> None:
-        self.changed += int(condition)
-
-    def when_to_linearize(self) -> Iterator[None]:
-        if self.wrong == 0 or not self.one:
-            yield
-        self.wrong += 1
-        self.changed += 1
-
-    @property
-    def single(self) -> bool:
-        """Whether laws are corrected one at a time."""
-        return self.one
-
-    def note_suspect(self, condition: bool) -> None:
-        self.suspect = self.suspect or condition
-
-    def when_suspect(self) -> Iterator[None]:
-        if self.suspect:
-            yield
-            self.suspect = False
-
-    def clear_stopped(self) -> None:
-        self.stopped = False
-
-    def note_stopped(self, condition: bool, at: int) -> None:
-        self.stopped = self.stopped or condition
-
-    def when_stopped(self) -> Iterator[None]:
-        if self.stopped:
-            yield
-
-    def note_lost(self, energy: float) -> None:
-        self.lost += energy
-
-    def note_work(self, energy: float) -> None:
-        self.work += energy
-
-    def when_pushed(self) -> Iterator[None]:
-        yield
-
-    def clear_change(self) -> None:
-        self.before, self.change = self.change, 0.0
-        self.passes += 1
-
-    def raise_change(self, x: float) -> None:
-        if not x <= self.change and self.change == self.change:  # what is not a number stays
-            self.change = x
-
-
 class Emitted:
     """What trees of emitted code share: the variables h, tolerance, limit, count and change of the function."""
 
@@ -632,6 +415,7 @@ class Emitted:
     second_gear: Any = None  # `exact`, where the code has it
     closes = False  # whether rows are closed by displacements
     begins = False  # whether velocities that do not fit the joints may be given
+    leaves = False  # whether iterations that contract slowly are left to other code
     any_acts: Any  # whether laws act on some axis
     links: Any
 
@@ -653,6 +437,7 @@ class Emitted:
             yield True
             if laws:
                 p.say(f"if (patience > 0) --patience; if (wrong < fewest) {{ fewest = wrong; patience = {PATIENCE}; }}")
+                p.say(f"if (wrong == 0) {{ {anew} }}")
                 p.say(f"if (smooth > real(0.0)) {{ {anew} if (smooth <= real({SHARPEST})) smooth = real(0.0);")
                 p.say("else if (change <= real(0.5)*before || stalls == 2) { smooth *= sharper; stalls = 0; pass = 1; }")
                 p.say("else { ++stalls; pass = 1; } }")
@@ -665,8 +450,11 @@ class Emitted:
                 slow = f"({settled_text}pass > 1 && !(change <= real(0.5)*before))"
                 p.say(f"if (gear == 0 && ({slow} || pass == limit || diverges)) {{")
                 p.say(f"gear = {GEAR}; restarted = true; pass = -1; continue; }}")
-                p.say(f"if (gear == 0 && {settled_text}pass > 1) {{ const real rate = change/before, r2 = rate*rate, r4 = r2*r2;")
+                p.say("if (gear == 0 && !acted && pass > 1) { const real rate = change/before, r2 = rate*rate, r4 = r2*r2;")
                 p.say(f"if (change*r4*r4*r4 > rounding) gear = {GEAR}; }}  // it would come near in more than a dozen passes")
+            if self.leaves:
+                p.say(f"off = pass > 0 && {'changed == 0 && ' if laws else ''}!(change <= real(0.5)*before) ? off + 1 : 0;")
+                p.say(f"if (off >= {STALLS}) {{ failed = 1; break; }}")
             p.say("if (pass == limit || count >= most || diverges) { failed = 1; break; }")
 
     def note_friction(self) -> None:

@@ -71,6 +71,8 @@ class JudgedAxes(Emitted):
 class UnrolledTree(Emitted, OneForest):
     """Code for one forest: every number of every link is a variable, parameters that are 0 or ±1 are constants."""
 
+    judged: tuple[str, ...] = JUDGED
+
     def __init__(
         self, forest: Forest, program: Program, own_axes: bool = True, factor_always: bool = False, axes: Any = None
     ) -> None:
@@ -120,8 +122,8 @@ class UnrolledTree(Emitted, OneForest):
         units = ("per_metre" if self.kind_of(i) == SLIDER else "real(1.0)" for i in axes)
         p.say(f"const real judged_units[{n}] = {{{', '.join(units)}}};")
         p.say(f"const int judged_links[{n}] = {{{', '.join(map(str, axes))}}};")
-        p.say(" ".join(f"real judged_{name}[{n}];" for name in (*JUDGED, *JUDGED_ANEW)))
-        for place, own in rows((*JUDGED, *JUDGED_ANEW)):
+        p.say(" ".join(f"real judged_{name}[{n}];" for name in (*self.judged, *JUDGED_ANEW)))
+        for place, own in rows((*self.judged, *JUDGED_ANEW)):
             p.write(place, p.read(own))
         with p.block(f"#pragma unroll 1\nfor (int k = 0; k < {n}; ++k) {{"):
             p.say("const int axis = judged_axes[k], link = judged_links[k]; (void)link;")

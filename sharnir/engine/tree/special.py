@@ -1,0 +1,398 @@
+"""Code for the trees of one model: topology, axes, kinds of joints and which laws act are constants; all values are arrays.
+
+Vectors are in the links' own axes. What the model has now decides which laws the code has (`acting_laws`); values of laws that it
+has not are compared with those that it takes for granted, before each call. Where they are others, where joints are disabled, a
+tree sleeps or outer forces act, and where a step needs the exact derivative, the world is marked (`TreeStep.mark`) and left to
+the code for any forest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from sharnir.emit.algebra import Vector
+from sharnir.emit.expressions import value
+from sharnir.emit.program import QUOTIENTS, UNDEFINED
+from sharnir.engine.tree.around import special_kernel
+from sharnir.engine.tree.build import Place, Plan
+from sharnir.engine.tree.code import CHOICES, LOOSE, SIMULATION, VARIABLES, Unrolled, stored_fields
+from sharnir.engine.tree.forest import (
+    BALL,
+    INERTIAL,
+    JOINT_LAWS,
+    LAWS,
+    LAWS_3,
+    PARAMETERS,
+    PRESCRIBED,
+    SEVERAL,
+    Forest,
+)
+from sharnir.engine.tree.history import KEPT
+from sharnir.engine.tree.runtime import CPP, LAWS_CHANGED, OWN_AXES, ROOM, STEEP
+from sharnir.engine.tree.step import finish, guess, project, report, solve, turned_back
+from sharnir.engine.tree.storage import IMPULSES, LAW, LAW_3, REPORT_3, SIZES, LinkView
+from sharnir.engine.tree.unrolled import JudgedAxes, UnrolledTree
+from sharnir.laws.axis import INFINITE
+from sharnir.types import PRECISION
+
+GROUPS: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("stiffness",): ("stiffness", "rest"),
+    ("damping",): ("damping",),
+    ("friction_static", "friction_dynamic"): ("friction_static", "friction_dynamic"),
+    ("friction_viscous",): ("friction_viscous",),
+    ("friction_stribeck",): ("friction_stribeck",),
+    ("friction_load",): ("friction_load",),
+    ("limit_lower", "limit_upper"): ("limit_lower", "limit_upper"),
+    ("restitution",): ("restitution",),
+    ("servo_kp", "servo_kd", "servo_torque"): (
+        "servo_kp", "servo_kd", "servo_torque", "servo_position", "servo_velocity", "servo_max_force",
+    ),
+    ("resistance",): (
+        "resistance", "inductance", "torque_constant", "gear_ratio", "efficiency", "voltage", "rotor_inertia",
+    ),
+    ("implicit",): ("implicit",),
+}  # fmt: skip
+"""Values of laws that are arrays if one of the first is not that of a law that is absent."""
+ENABLING = {name for first in GROUPS for name in first} | {"effort"}
+POTENT = (
+    "stiffness", "damping", "friction_static", "friction_dynamic", "friction_viscous", "friction_load", "limit_lower",
+    "limit_upper", "servo_kp", "servo_kd", "servo_torque", "effort", "resistance",
+)  # values without which no law acts on an axis  # fmt: skip
+
+
+def acting_laws(model: Any, control: Any) -> dict[str, np.ndarray]:
+    """(speeds, worlds) values of laws by name, as they are now."""
+    from sharnir.engine.tree.code import TABLES
+
+    out = {}
+    for name in LAWS:
+        where = TABLES.get(name, f"control.{name}").split(".")
+        owner = control if where[0] == "control" else model.axes
+        out[name] = np.clip(np.asarray(getattr(owner, where[1]).numpy(), float), -INFINITE, INFINITE)
+    return out
+
+
+def is_absent(name: str, place: str) -> str:
+    """The condition that a law does not act: its value is that of none."""
+    compare = {"limit_lower": "<=", "limit_upper": ">=", "servo_max_force": ">="}.get(name, "==")
+    return f"{place} {compare} real({LAWS[name]!r})"
+
+
+class SpecialJudged(JudgedAxes):
+    """Axes whose laws are judged; laws that none of them has are constants."""
+
+    def __init__(self, program: Any, absent: set[str]) -> None:
+        super().__init__(program)
+        self.absent = absent
+
+    def get(self, at: str, name: str) -> list[Any]:
+        return [LAWS[name]] if name in self.absent else super().get(at, name)
+
+
+class SpecialTree(UnrolledTree):
+    """Every number of every link is a variable; parameters are read once, those that cannot vary are constants.
+
+    Args:
+        forest: links, with the values of laws that act in some world.
+        axes: number of the first speed of every link.
+        varied: by name of `INERTIAL`, (links, numbers) whether worlds differ.
+    """
+
+    begins, leaves = True, True
+
+    def __init__(self, forest: Forest, program: Any, factor_always: bool, axes: Any, varied: dict[str, np.ndarray]) -> None:
+        super().__init__(forest, program, True, factor_always, axes)
+        self.varied = varied
+        self.constants: dict[str, str] = {}  # of the code, and the places that they are read from
+        self.checks: dict[str, str] = {}  # places of values that are taken for granted, and their names
+        self.present = [self._present(i) for i in range(len(forest))]
+
+    def _present(self, i: int) -> set[str]:
+        laws = self.forest.links[i].laws
+        if not laws:
+            return set()
+        out = {"effort"}
+        for first, group in GROUPS.items():
+            if any(np.any(np.asarray(laws.get(n, LAWS[n]), float) != LAWS[n]) for n in first):
+                out |= set(group)
+        return out
+
+    def get(self, i: int, name: str) -> list[Any]:
+        if name not in PARAMETERS:
+            return super().get(i, name)
+        if (name in LAW or name in LAW_3) and not self.acts(i):
+            return [0.0] * SIZES[name]
+        return [self._parameter(i, name, k, x) for k, x in enumerate(self.forest.values(i)[name])]
+
+    def _parameter(self, i: int, name: str, k: int, x: float) -> Any:
+        of_axis = LAWS_3.get(name, name)
+        if name in JOINT_LAWS:
+            if name in ("reaction", "loaded"):
+                return self.program.read(f"joint_{name}({i})")
+            return x
+        if of_axis in LAWS:
+            several = self.kind_of(i) in SEVERAL
+            if several != (name in LAWS_3) or k >= max(1, int(self.forest.links[i].laws.get("slides", 3))):
+                return LAWS[of_axis]
+            place = f"law_{of_axis}({self.axes[i] + k})"
+            if of_axis not in self.present[i]:
+                if of_axis in ENABLING:
+                    self.checks[place] = of_axis
+                return LAWS[of_axis]
+            return self._constant(f"{of_axis}_{i}_{k}", place)
+        if name == "frame":
+            same = not self.varied["frame"][i].any()
+        else:
+            same = x == 0.0 and not self.varied[name][i, k]
+        if same:
+            return x
+        at = sum(INERTIAL.values()) * i + self.start[name] + k
+        if not any(v.any() for v in self.varied.values()):  # at constant places, which many threads read together
+            return self.program.read(f"parameters[{at}]")
+        return self._constant(f"{name}_{i}_{k}", f"parameter({at})")
+
+    def idle_checks(self) -> Iterator[str]:
+        """Conditions that nothing acts on axes without laws."""
+        for i, first in enumerate(self.axes):
+            if self.acts(i) or first < 0:
+                continue
+            several = self.kind_of(i) == BALL
+            names = [n for n in POTENT if not (several and n.startswith("limit"))]  # of a ball they are the joint's
+            each = (is_absent(n, f"law_{n}({first + k})") for n in names for k in range(3 if several else 1))
+            yield f"(x.acts.data[{i} + {len(self.forest)}*w] == 0 || ({' && '.join(each)}))"
+
+    def report_idle(self) -> None:
+        """Laws give no impulses to axes without them."""
+        for i, first in enumerate(self.axes):
+            if not self.acts(i) and first >= 0:
+                for name in REPORT_3 if self.kind_of(i) == BALL else IMPULSES:
+                    self.put(i, name, [0.0] * SIZES[name])
+
+    def put(self, i: int, name: str, x: list[Any]) -> None:
+        """What joints carry is reported in the axes that their bases have at the end of the step."""
+        base = self.forest.links[i].base
+        if name in ("reaction_f", "reaction_n", "mean_axis") and base >= 0:
+            x = list(turned_back(LinkView(self, base).M, Vector(*x)))
+        super().put(i, name, x)
+
+    def _constant(self, name: str, place: str) -> Any:
+        self.constants[name] = place
+        return value(name)
+
+    def judged_links(self) -> Iterator[LinkView]:
+        absent = set(LAWS) - {n for p in self.present for n in p}
+        rare = {"resistance": ("motor_back", "motor_rotor", "motor_push", "motor_c"), "friction_load": ("load",)}
+        none = {field for law, fields in rare.items() if law in absent for field in fields}
+        self.judged = tuple(n for n in self.judged if n not in none)
+        for link in super().judged_links():
+            if not isinstance(link.tree, JudgedAxes):
+                yield link
+                continue
+            yield LinkView(SpecialJudged(self.program, absent), link.at)
+
+
+class Special(Unrolled):
+    """The C++ of a specialized step: the body of a function that makes some steps of one world."""
+
+    def __init__(
+        self, forest: Forest, real: str, factor_always: bool, places: list[Place], varied: dict[str, np.ndarray]
+    ) -> None:
+        axes = [p.axis for p in places]
+        super().__init__(forest, real, SIMULATION, True, factor_always, axes)
+        self.places = places
+        self.bodies = [p.body if p.kind != PRESCRIBED else -1 for p in places]  # of every link; −1: none that may come to rest
+        self.tree: Any = SpecialTree(forest, self.program, factor_always, axes, varied)
+        self.tree.kept = KEPT[real]
+
+    def _copies(self) -> Iterator[tuple[str, str]]:
+        for i, link in enumerate(self.forest.links):
+            at = self.source.first + ROOM * i
+            for name, size in stored_fields(link.kind, self.source.turns, self.real):
+                for k in range(size):
+                    if f"{name}_{i}_{k}" in self._used:
+                        yield f"{name}_{i}_{k}", f"stored({at})"
+                    at += 1
+
+    def store(self) -> str:
+        return "\n".join(f"{place} = {own};" for own, place in self._copies() if own in self._changed)
+
+    def simulation(self) -> str:
+        p, tree = self.program, self.tree
+        with p.block("for (;;) {"):
+            for _ in tree.when_stopped():
+                project(tree)
+                p.say("const real joules = lost*real(4.0)/(h*h); lost = real(0.0);")
+                p.say("if (renew) { stopped = 0; x.projected.data[w] += joules; } else taken += joules;")
+            with p.block("if (renew) {"):
+                guess(tree)
+                p.say("renew = false;")
+            p.say("if (whole) { whole = false; ++made; hit = stopped; stopped = 0;")
+            p.say(self._rests())
+            p.say("if (made >= steps) break; count = 0; taken = real(0.0); hit = 0; }")
+            p.say("unknown = false; learned = false;")
+            solve(tree)
+            p.say(f"if (failed && !(change <= real({LOOSE})*rounding) && !(coarse && count >= most)) {{")
+            p.say(f"restarted = true; x.mark.data[w] = {STEEP}; break; }}")
+            p.say("failed = 0;")
+            with p.block("if (phase > 0) {"):
+                p.say("x.part.data[w] = h;")
+                report(tree)
+                tree.report_idle()
+            finish(tree)
+            p.say("whole = true;")
+        body = p.finish()
+        self._used = set(re.findall(r"\b[A-Za-z]\w*_\d+_\d+\b", body))
+        self._changed = set(re.findall(r"^([A-Za-z]\w*_\d+_\d+) = ", body, re.M))
+        return "\n".join(self._lines(body)).replace("{real}", self.real)
+
+    def _rests(self) -> str:
+        """How long slow bodies have stood still (`sleep.count_idle`); where some may sleep now, and after the last step, this is
+        left to what comes after the launch.
+        """
+        links = [i for i, body in enumerate(self.bodies) if body >= 0]
+
+        def square(name: str, i: int) -> str:
+            return "(" + " + ".join(f"{name}_{i}_{k}*{name}_{i}_{k}" for k in range(3)) + ")"
+
+        slow = [
+            f"still[{n}] = {square('V', i)} + reach_{n}*{square('W', i)} <= slowest; slow = slow || still[{n}];"
+            for n, i in enumerate(links)
+        ]
+        return f"""if (watching) {{ bool still[{max(1, len(links))}], slow = false;
+{" ".join(slow)}
+if (slow && made < steps) {{ const real after = x.settings.sleep.data[0]; bool due = false;
+for (int k = 0; k < {len(links)}; ++k) {{ const real idle = x.state.idle.data[bodies[k]*worlds + w];
+if (still[k] && idle + h >= after && wp::floor((idle + h)/after) > wp::floor(idle/after)) due = true; }}
+if (due) steps = made;
+else for (int k = 0; k < {len(links)}; ++k) {{ real& idle = x.state.idle.data[bodies[k]*worlds + w];
+idle = still[k] ? idle + h : real(0.0); }}
+}} x.slow.data[w] = slow; }} else x.slow.data[w] = false;"""
+
+    def _resting_tables(self) -> Iterator[str]:
+        """Bodies that may come to rest, and how far they reach."""
+        links = [i for i, body in enumerate(self.bodies) if body >= 0]
+        yield f"const int bodies[{max(1, len(links))}] = {{{', '.join(str(self.bodies[i]) for i in links)}}}; (void)bodies;"
+        yield "const real slowest = real(0.25)*h*h*x.slowest*x.slowest;"
+        yield from (f"const real reach_{n} = x.reach.data[{i}]*x.reach.data[{i}];" for n, i in enumerate(links))
+
+    def _lines(self, body: str) -> Iterator[str]:
+        tree, names = self.tree, {name: self.source.laws(name) for name in LAWS}
+        yield "typedef {real} real;"
+        yield "auto& x = t.data[0]; const int todo = x.todo.data[w];"
+        yield "int steps = phase == 0 ? todo - 3 : (todo >= 4 - phase ? 1 : 0); x.now_made.data[w] = 0;"
+        yield "if (todo == 0 || (steps <= 0 && checking == 0)) return 0;"
+        yield QUOTIENTS.format(doubles=int(self.real == "double"))
+        yield VARIABLES
+        yield SPECIAL_HEAD
+        yield from (f"#define law_{name}(a) {place}" for name, place in names.items())
+        yield from (f"#define joint_{name}(i) {place}" for name, place in self.source.joint_laws.items())
+        yield NUMBERS
+        checks = [is_absent(name, place) for place, name in sorted(tree.checks.items())] + list(tree.idle_checks())
+        if checks:
+            yield f"if (checking && !({' && '.join(checks)})) {{ x.mark.data[w] = {LAWS_CHANGED}; x.todo.data[w] = 0;"
+            yield "if (x.fresh.data[w]) rows[0] = real(0.0); return 0; }"
+        yield "if (steps <= 0) return 0;"
+        yield from (f"const real {name} = {place};" for name, place in tree.constants.items())
+        used = [n for n in sorted(self._used) if n not in tree.constants and not n.startswith("judged_")]
+        yield "real " + ", ".join(f"{n} = real(0.0)" for n in used) + ";"
+        yield from self._resting_tables()
+        yield SPECIAL_BEGIN
+        yield self.load()
+        yield body
+        yield f"stored(1) = real({OWN_AXES} + {CHOICES}*choice) + (restarted ? real(0.5) : real(0.0));"
+        yield self.store()
+        yield from (f"#undef {name}" for name in ("number", "stored", "parameter", *(f"law_{n}" for n in names)))
+        yield from (f"#undef joint_{name}" for name in JOINT_LAWS)
+        yield UNDEFINED
+        yield SPECIAL_END
+
+
+SPECIAL_HEAD = """int off = 0; (void)off; const bool pushing = false; (void)pushing;
+const int worlds = x.worlds;
+const real h = x.settings.dt.data[0], dt = h, tolerance = x.tolerance, law_tolerance = x.law_tolerance; (void)law_tolerance;
+const real per_metre = x.settings.per_metre.data[0], rounding = x.rounding; (void)per_metre; (void)dt;
+const int limit = x.settings.iterations.data[1], most = x.settings.iterations.data[2];
+const bool coarse = x.settings.iterations.data[3] == 1, watching = x.settings.sleep.data[0] < real(1.0e30);
+const real gx = x.settings.gravity.data[w][0], gy = x.settings.gravity.data[w][1], gz = x.settings.gravity.data[w][2];
+const real fall = h*wp::sqrt(gx*gx + gy*gy + gz*gz); (void)fall;
+const real gravity0 = real(0.25)*h*h*gx, gravity1 = real(0.25)*h*h*gy, gravity2 = real(0.25)*h*h*gz;
+real* const rows = x.state.tree.data + w; real* const numbers = x.memory.data;
+const real* const parameters = x.parameters.data + w*x.parameter_world; const int parameter_stride = x.parameter_stride;
+#define stored(k) rows[(k)*worlds]
+#define parameter(k) parameters[(k)*parameter_stride]"""
+NUMBERS = """#ifdef __CUDA_ARCH__
+#define number(k) numbers[(k)*worlds + w]
+#else
+real* const row_of_world = numbers + w*x.memory_world; (void)row_of_world;
+#define number(k) row_of_world[k]
+#endif"""
+SPECIAL_BEGIN = """int made = 0, hit = 0; real taken = real(0.0); const int fresh = x.fresh.data[w];
+bool renew = fresh > 0, whole = false; stopped = fresh; x.fresh.data[w] = 0;
+if (!fresh) { const int kept = (int)stored(1); choice = (kept - OWN)/CHOICES; restarted = stored(1) - real(kept) > real(0.25); }
+""".replace("CHOICES", str(CHOICES)).replace("OWN", str(OWN_AXES))
+SPECIAL_END = """x.passes.data[w] = count; x.parts.data[w] = 1; x.change.data[w] = change; x.taken.data[w] = taken;
+x.work.data[w] += work; x.hit.data[w] = hit; x.now_made.data[w] = made; x.todo.data[w] = failed ? 0 : todo - made;
+return made;"""
+
+
+class Specialized:
+    """The specialized form of a plan: its code, and what it takes for granted."""
+
+    def __init__(self, plan: Plan, model: Any, control: Any, on_gpu: bool) -> None:
+        laws = acting_laws(model, control)
+        acts: Any = control.acts.numpy().any(-1) if len(model.joint_kinds) else np.zeros(0, bool)
+        forced: Any = laws["effort"].any(-1) if model.speeds else np.zeros(0, bool)
+        of_links: list[dict[str, Any]] = []
+        for p in plan.places:
+            own: dict[str, Any] = {}
+            if p.joint >= 0 and p.axis >= 0:
+                kind = model.joint_kinds[p.joint]
+                first = int(model.v_start[p.joint])
+                n = 1 if p.kind not in SEVERAL else (len(p.slots) or 3)
+                if acts[p.joint] or forced[first : first + kind.v_size].any() or p.slots:
+                    own = {name: self._told(x[p.axis : p.axis + n], name, n) for name, x in laws.items()}
+                    own |= self._of_joint(model, p, n)
+            of_links.append(own)
+        self.laws = of_links
+        self.forest = plan.forest(of_links)
+        self.varied = {}
+        for name, x in plan.numbers.items():
+            other = np.abs(x - x[:, :1]).max(1) > 0
+            if name == "inertia":
+                other = np.stack([other[..., r, c] for r, c in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))], -1)
+            self.varied[name] = other.reshape(len(plan.places), -1)
+        code = Special(self.forest, CPP, on_gpu, plan.places, self.varied)
+        self.body = code.simulation()
+
+    @staticmethod
+    def _told(x: np.ndarray, name: str, n: int) -> Any:
+        """Of each axis, a value that is not that of a law that is absent, if a world has one."""
+        other = (x != LAWS[name]).any(-1)
+        found = np.where(other, x[np.arange(n), (x != LAWS[name]).argmax(-1)], LAWS[name])
+        return float(found[0]) if n == 1 else np.append(found, [LAWS[name]] * (3 - n))
+
+    @staticmethod
+    def _of_joint(model: Any, p: Any, n: int) -> dict[str, float]:
+        groups = model.axes.group.numpy()
+        ball = model.joints.ball.numpy()
+        grouped = n > 1 and groups[p.axis + 1] == groups[p.axis]
+        return {"grouped": float(grouped), "ball_limit": float(ball[p.joint]), "sense": float(p.sense), "slides": float(n)}
+
+    def kernel(self) -> Any:
+        """The kernel; the same for the same code."""
+        name = "sharnir.tree_" + hashlib.sha256((PRECISION + self.body).encode()).hexdigest()[:16]
+        if name not in _kernels:
+            _kernels[name] = special_kernel(self.body, name)
+        return _kernels[name]
+
+
+PHASES = (0, 1, 2, 3)
+"""Launches of a call: the first makes all steps but three, the others one each if as many are left. What joints carry and
+accelerations at the end of a call follow from the last three (`runtime.store_reaction`).
+"""
+_kernels: dict[str, Any] = {}  # by module name

@@ -1,0 +1,269 @@
+"""Steps compiled for one model: the same motion as the generic form, also where laws, joints or forces change while running."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import sharnir as sh
+
+FIELDS = ("position", "rotation", "velocity", "spin", "joint_force", "joint_torque", "axis_impulse", "friction_impulse")
+
+
+def mechanism():
+    """A slider, a hinge with everything, a ball and a body welded on, two of them on one base; and a second tree beside."""
+    scene = sh.Scene()
+    scene.add_body("a", sh.Box(0.3, 0.1, 0.06), mass=1.0, position=(0.15, 0, 0))
+    scene.add_body("b", sh.Box(0.25, 0.08, 0.12), mass=0.8, position=(0.42, 0.05, 0.03))
+    scene.add_body("c", sh.Box(0.2, 0.05, 0.05), mass=0.4, position=(0.65, 0.05, 0.03))
+    scene.add_body("d", sh.Box(0.1, 0.05, 0.05), mass=0.2, position=(0.3, 0.2, 0))
+    scene.add_body("e", sh.Box(0.2, 0.04, 0.04), mass=0.3, position=(0.1, -1, 0))
+    scene.add_joint("rail", sh.Prismatic("x", spring=(80.0, 0.1), damping=0.5), scene.world, "a", position=(0, 0, 0))
+    servo = sh.Servo(0.4, kp=20.0, kd=0.4, max_force=3.0)
+    scene.add_joint("elbow", sh.Revolute("y", friction=0.1, limit=(-0.5, 0.6), drive=servo), "a", "b", position=(0.3, 0, 0))
+    scene.add_joint("ball", sh.Spherical(), "b", "c", position=(0.55, 0.05, 0.03))
+    scene.add_joint("weld", sh.Fixed(), "a", "d", position=(0.3, 0.2, 0))
+    scene.add_joint("pendulum", sh.Revolute("y"), scene.world, "e", position=(0, -1, 0))
+    return scene
+
+
+def simulate(specialize, worlds=1, scene=mechanism, **options):
+    sim = sh.Simulation(scene(), 1e-3, specialize=specialize, worlds=worlds, **options)
+    sim.body("c").spin = np.linspace(1, 2, worlds)[:, None] * [2.0, -3.0, 1.0] if worlds > 1 else [2.0, -3.0, 1.0]
+    return sim
+
+
+def differences(a, b):
+    out = {}
+    for name in FIELDS:
+        x, y = (getattr(s.state, name).numpy() for s in (a, b))
+        out[name] = np.abs(x - y).max() / max(1.0, np.abs(y).max()) if x.size else 0.0
+    return out
+
+
+def steps_alike(a, b, n, bound):
+    for _ in range(n):
+        a.step()
+        b.step()
+    assert max(differences(a, b).values()) < bound, differences(a, b)
+
+
+def is_special(sim):
+    return sim.solver._lean and sim.solver._trees.specialized
+
+
+def generic_was_needed(sim):
+    return sim.solver._trees._generic is not None
+
+
+def test_both_forms_make_the_same_steps():
+    a, b = simulate(True), simulate(False)
+    steps_alike(a, b, 100, 1e-8)
+    assert is_special(a)
+    assert not is_special(b)
+    assert not generic_was_needed(a)
+    for x, y in zip(a.joint("elbow").reaction, b.joint("elbow").reaction, strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-7)
+
+
+def test_a_cpu_takes_the_generic_form_unless_told():
+    sim = simulate(None)
+    sim.step()
+    assert not is_special(sim)
+
+
+def test_many_steps_a_call_are_the_same_as_one_by_one_and_a_world_is_the_same_in_a_batch():
+    a, b, alone = simulate(True, 3), simulate(True, 3), simulate(True)
+    alone.body("c").spin = np.asarray(a.body("c").spin)[1]
+    a.step(40)
+    for _ in range(40):
+        b.step()
+        alone.step()
+    for name in FIELDS:
+        x, y, z = (getattr(s.state, name).numpy() for s in (a, b, alone))
+        np.testing.assert_array_equal(x, y, err_msg=name)
+        np.testing.assert_array_equal(x[:, 1], z[:, 0], err_msg=name)
+
+
+CHANGES = {
+    "friction": lambda sim, x: setattr(sim.joint("pendulum"), "friction", x(0.2, 0.0)),
+    "torque": lambda sim, x: setattr(sim.joint("pendulum"), "force", x(0.5, 0.0)),
+    "disabled": lambda sim, x: setattr(sim.joint("ball"), "enabled", x(False, True)),
+    "outer force": lambda sim, x: sim.body("e").apply_force(x([0.0, 0.0, 3.0], [0.0, 0.0, 0.0]), once=False),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.filterwarnings("ignore:joint 'pendulum'")
+def test_what_changes_in_one_world_is_stepped_there_and_leaves_the_others_alone(what):
+    """Against the generic form; and worlds without the change go on to the bit as if it had not been made."""
+    a, b, quiet = simulate(True, 3), simulate(False, 3), simulate(True, 3)
+    for sim in (a, b, quiet):
+        sim.step(20)
+    for sim in (a, b):
+        CHANGES[what](sim, lambda yes, no: np.array([no, yes, no]))
+    for sim in (a, b, quiet):
+        sim.step(30)
+    assert generic_was_needed(a)
+    assert max(differences(a, b).values()) < 1e-8, differences(a, b)
+    np.testing.assert_array_equal(a.state.position.numpy()[:, [0, 2]], quiet.state.position.numpy()[:, [0, 2]])
+    assert np.abs(a.state.position.numpy()[:, 1] - quiet.state.position.numpy()[:, 1]).max() > 1e-6
+    for sim in (a, b):
+        CHANGES[what](sim, lambda yes, no: np.array([no, no, no]))
+        sim.step(30)
+    assert max(differences(a, b).values()) < 1e-7, differences(a, b)
+    np.testing.assert_allclose(a.joint("elbow").position, b.joint("elbow").position, atol=1e-8)
+    assert not a.solver._trees._whole.mark.numpy().any()  # the specialized form has taken up the world again
+
+
+def test_a_law_that_the_compiled_form_does_not_have_is_told_once():
+    sim = simulate(True)
+    sim.step(5)
+    sim.joint("pendulum").friction = 0.2
+    with pytest.warns(sh.StepWarning, match=r"joint 'pendulum': friction_static acts, .* generic form"):
+        sim.step(5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sim.step(5)
+        sim.joint("pendulum").friction = 0.3
+        sim.step(5)
+
+
+def test_values_of_laws_that_act_may_change_without_leaving_the_compiled_form():
+    a, b = simulate(True, 2), simulate(False, 2)
+    for sim in (a, b):
+        sim.step(5)
+        sim.joint("elbow").friction = [0.3, 0.05]
+        sim.joint("elbow").drive.kp = [10.0, 30.0]
+        sim.randomise(1, mass=0.2)
+        sim.gravity = (0.0, 1.0, -5.0)
+        sim.step(50)
+    assert not generic_was_needed(a)
+    assert max(differences(a, b).values()) < 1e-8, differences(a, b)
+
+
+def test_states_of_one_form_are_continued_by_the_other():
+    a, b = simulate(True), simulate(False)
+    a.step(30)
+    b.restore(a.snapshot())
+    steps_alike(b, a, 30, 1e-8)
+    mark = b.snapshot()
+    other = simulate(True)
+    other.restore(mark)
+    steps_alike(other, b, 30, 1e-8)
+    kept = a.snapshot()
+    a.step(20)
+    end = a.state.position.numpy().copy()
+    a.restore(kept)
+    a.step(20)
+    np.testing.assert_array_equal(a.state.position.numpy(), end)
+
+
+def resting():
+    """Two pendulums at rest."""
+    scene = sh.Scene()
+    for k in range(2):
+        scene.add_body(f"p{k}", sh.Box(0.04, 0.04, 0.3), mass=0.3, position=(0, k, -0.15))
+        scene.add_joint(f"j{k}", sh.Revolute("y", friction=0.01), scene.world, f"p{k}", position=(0, k, 0))
+    scene.add_body("c", sh.Box(0.1, 0.1, 0.1), mass=1.0, position=(2, 0, -0.2))
+    scene.add_joint("swings", sh.Revolute("x"), scene.world, "c", position=(2, 0, 0))
+    return scene
+
+
+def test_trees_that_sleep_beside_one_that_moves_and_wake():
+    sims = [simulate(s, scene=resting) for s in (True, False)]
+    for sim in sims:
+        sim.step(700)
+        assert sim.body("p0").asleep
+        assert not sim.body("c").asleep
+    assert max(differences(*sims).values()) < 1e-8
+    for sim in sims:
+        sim.joint("j0").velocity = sim.joint("j1").velocity = 1.0
+        sim.step(50)
+        assert not sim.body("p0").asleep
+    assert max(differences(*sims).values()) < 1e-8
+    assert not sims[0].solver._trees._whole.mark.numpy().any()
+
+
+def loop():
+    scene = mechanism()
+    scene.add_joint("rod", sh.Distance(), "c", "e", position=[(0.65, 0.05, 0.03), (0.1, -1, 0)])
+    return scene
+
+
+def breakable():
+    scene = mechanism()
+    scene.add_body("f", sh.Box(0.1, 0.2, 0.1), mass=1.0, position=(0, 2, 0))
+    scene.add_joint("fuse", sh.Revolute("x"), scene.world, "f", position=(0, 2, 0), break_force=50.0)
+    return scene
+
+
+def spinning():
+    scene = mechanism()
+    scene.add_body("wheel", sh.Cylinder(0.1, 0.02), mass=1.0, position=(0, 2, 0))
+    scene.add_joint("axle", sh.Revolute("z"), scene.world, "wheel", position=(0, 2, 0))
+    return scene
+
+
+@pytest.mark.parametrize(
+    ("scene", "words"),
+    [
+        (loop, "'rod' joins bodies beside the tree"),
+        (breakable, "joint 'fuse' may break"),
+        (spinning, "body 'wheel' is a rotor"),
+    ],
+)
+def test_what_cannot_be_specialized_is_refused_by_name(scene, words):
+    with pytest.raises(sh.SimulationError, match=words):
+        sh.Simulation(scene(), 1e-3, specialize=True)
+    sh.Simulation(scene(), 1e-3, specialize=None)
+
+
+def test_other_solvers_and_values_are_refused():
+    with pytest.raises(sh.SimulationError, match="'specialize' is no option of solver 'sequential'"):
+        sh.Simulation(mechanism(), 1e-3, solver="sequential", specialize=True)
+    with pytest.raises(sh.SimulationError, match="specialize is True, False or None, got 3"):
+        sh.Simulation(mechanism(), 1e-3, specialize=3)
+
+
+def random_tree(seed):
+    """A tree of seven bodies, some joints the other way round, with laws on most axes; the first body floats in some of them."""
+    rng = np.random.default_rng(seed)
+    scene, names = sh.Scene(), ["world"]
+    places = {"world": np.zeros(3)}
+    kinds = [
+        lambda: sh.Revolute("xyz"[rng.integers(3)], friction=0.05, limit=(-0.3, 0.4), drive=sh.Servo(0.3, kp=5.0, kd=0.1)),
+        lambda: sh.Revolute("xyz"[rng.integers(3)], spring=(3.0, 0.2), damping=0.02),
+        lambda: sh.Revolute("y", drive=sh.DCMotor(6.0, 0.5, 1e-3, 0.05, 10.0, 0.8, 1e-4)),
+        lambda: sh.Prismatic("x", spring=(90.0, 0.02), friction=0.2, limit=(-0.05, 0.05)),
+        lambda: sh.Spherical(damping={"rx": 0.02, "ry": 0.01}, spring={"rz": (1.0, 0.1)}),
+        lambda: sh.Spherical(),
+        lambda: sh.Universal(("y", "z"), damping=0.02, limit=(-0.3, 0.3)),
+        lambda: sh.Cylindrical("x", damping=0.05, spring={"x": (50.0, 0.01)}),
+        lambda: sh.Fixed(),
+    ]
+    for i in range(7):
+        base = names[rng.integers(len(names))] if i else "world"
+        at = places[base] + rng.uniform(-0.2, 0.2, 3)
+        places[f"b{i}"] = at + rng.uniform(-0.15, 0.15, 3)
+        scene.add_body(f"b{i}", sh.Box(*rng.uniform(0.05, 0.3, 3)), mass=rng.uniform(0.3, 2.0), position=places[f"b{i}"])
+        if i or seed % 2:
+            pair = (base, f"b{i}") if rng.random() < 0.7 or base == "world" else (f"b{i}", base)
+            scene.add_joint(f"j{i}", kinds[rng.integers(len(kinds))](), *pair, position=at)
+        names.append(f"b{i}")
+    return scene
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_random_trees_with_all_laws_make_the_same_steps_in_both_forms(seed):
+    sims = [sh.Simulation(random_tree(seed), 1e-3, specialize=s, sleep=False) for s in (True, False)]
+    for sim in sims:
+        sim.body("b6").spin = [3.0, -2.0, 1.0]
+        sim.step(50)
+        for _ in range(50):
+            sim.step()
+    assert is_special(sims[0])
+    found = differences(*sims)
+    assert max(found[name] for name in ("position", "rotation")) < 1e-12, found
+    assert max(found.values()) < 1e-8, found
