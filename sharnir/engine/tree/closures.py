@@ -84,7 +84,7 @@ def weld(a: int, b: int, points: Sequence[Numbers], frames: Sequence[np.ndarray]
         frames: (…, 3, 3) the body's axes as columns, in both links' frames.
     """
     angles = [Closure(ANGLE, a, b, axis_a=frames[0][..., i], axis_b=frames[1][..., (i + 1) % 3]) for i in range(3)]
-    return [Closure(POINT, a, b, *points), *angles]
+    return [Closure(POINT, a, b, points[0], points[1]), *angles]
 
 
 class RowTables:
@@ -196,7 +196,7 @@ def closures_of(plan: Any, gear_starts: Sequence[float] = ()) -> list[Closure]:
             out += weld(*ends, points, frames)
     for k in plan.rods:
         a, b = (_end(plan, int(side[k])) for side in (model.parents, model.children))
-        points = (columns(x)[k] for x in (joints.parent_point, joints.child_point))
+        points = [columns(x)[k] for x in (joints.parent_point, joints.child_point)]
         at_a, at_b = (_local(plan, end, x) for end, x in zip((a, b), points, strict=True))
         out.append(Closure(ROD, a, b, at_a, at_b, length=float(joints.rod.numpy()[k]), item=k))
     for n in range(int(springs.count)):
@@ -227,4 +227,4 @@ def _local(plan: Any, link: int, point: np.ndarray) -> np.ndarray:
     """(worlds, 3) a point of a body, from its centre of mass in its axes, in the frame of its link."""
     if link == GROUND:
         return point
-    return np.einsum("...ji,...j->...i", plan.own_turn[link], point - plan.own_point[link])
+    return np.asarray(np.einsum("...ji,...j->...i", plan.own_turn[link], point - plan.own_point[link]))

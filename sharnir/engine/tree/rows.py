@@ -284,17 +284,18 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
 
         return axis
     if isinstance(joint, SeveralAxes):
-        S_l, S_a, lever = joint.law_axes(link)
-        U_l, U_a, V = link.UL3, link.UA3, held_response(link)
+        motion: tuple[Any, Any, Vector] = joint.law_axes(link)
+        across, about, out = motion
+        UL, UA, V = link.UL3, link.UA3, held_response(link)
         shift = shift_of(joint, link)
 
         def several(act: Impulse, rate: Impulse, own: Any, size_l: Any, size_n: Any) -> Answer:
             (l, n), (l1, n1) = act, rate
-            y, rate_y = S_l.T @ l + S_a.T @ n, S_l.T @ l1 + S_a.T @ n1
+            y, rate_y = across.T @ l + about.T @ n, across.T @ l1 + about.T @ n1
             by, x = V @ y, V @ rate_y
-            could = dot(y, by) + (size_l * largest_square(S_l) + size_n * largest_square(S_a)) * trace(V)
-            l, n, l1, n1 = l - U_l @ by, n - U_a @ by, l1 - U_l @ x, n1 - U_a @ x
-            return [*y], [*x], [*rate_y], could, (l, n + cross(lever, l)), shift(l1, n1)
+            could = dot(y, by) + (size_l * largest_square(across) + size_n * largest_square(about)) * trace(V)
+            l, n, l1, n1 = l - UL @ by, n - UA @ by, l1 - UL @ x, n1 - UA @ x
+            return [*y], [*x], [*rate_y], could, (l, n + cross(out, l)), shift(l1, n1)
 
         return several
     if isinstance(joint, Ball):
