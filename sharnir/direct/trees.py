@@ -14,8 +14,9 @@ from sharnir.engine.tree.around import begin_steps, end_steps
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.closures import ROWS, RowTables, closures_of
 from sharnir.engine.tree.forest import BALL, LAWS, PRESCRIBED, ROTOR, SLIDES, TURNS
+from sharnir.engine.tree.generic import generic_kernel
 from sharnir.engine.tree.row_storage import KEPT, packed_tables, row_memory
-from sharnir.engine.tree.runtime import LAWS_CHANGED, ROOM, TreeSettings, TreeStep, generic_kernel
+from sharnir.engine.tree.runtime import LAWS_CHANGED, ROOM, TreeSettings, TreeStep
 from sharnir.engine.tree.special import PHASES, Specialized, acting_laws
 from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART
 from sharnir.errors import StepWarning

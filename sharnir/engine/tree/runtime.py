@@ -7,26 +7,21 @@ where the coordinates put them (`store`).
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 import warp as wp
 
 from sharnir.collision.data import Contacts
-from sharnir.engine.tree import exact_several
-from sharnir.engine.tree.code import PREPARED, SIMULATION, Loop, stored_fields
-from sharnir.engine.tree.forest import BALL, FREE, HINGE, KINDS, OFF, PRESCRIBED, ROTOR, SLIDER, SLIDES, TURNS, USUAL, WELD
-from sharnir.engine.tree.kernel import CPU_FLAGS
-from sharnir.engine.tree.row_runtime import forget_rows, set_rows, store_rows
+from sharnir.engine.tree.code import PREPARED, stored_fields
+from sharnir.engine.tree.forest import BALL, FREE, HINGE, OFF, PRESCRIBED, ROTOR, SLIDER, SLIDES, TURNS, WELD
 from sharnir.engine.tree.storage import ROW, ROW_APART, START
 from sharnir.guard import count_step
 from sharnir.guard_data import Tally
 from sharnir.joint_geometry import breaks, child_frame, coordinate, free_axis, parent_frame
 from sharnir.joints import AxisTable, DriveTable, JointTable
 from sharnir.kinematics import left_alone, pose_at
-from sharnir.laws.drives import set_drives
 from sharnir.model import DYNAMIC, KINEMATIC, BodyTable, Control, SpringTable, State
-from sharnir.sleep import Rest, at_rest_together, fall_asleep, sleeps, wait, wake_by_caller
+from sharnir.sleep import Rest, sleeps, wait
 from sharnir.spatial import exp_quat, some, unit
 from sharnir.types import EPSILON, PRECISION, quat, real, vec3
 
@@ -797,7 +792,7 @@ def count(t: wp.array(dtype=TreeStep), w: int, made: int):
         t[0].grades[1, w] = t[0].grades[1, w] + 1
 
 
-# ---- kernels -----------------------------------------------------------------------------------------------------------------
+# ---- calls -------------------------------------------------------------------------------------------------------------------
 
 
 @wp.func
@@ -840,131 +835,3 @@ def idle_step(t: wp.array(dtype=TreeStep), w: int):
     t[0].residual[w] = real(0.0)
     t[0].done[w] = 1
     count_step(t[0].tally, w, real(0.0), t[0].settings.tolerance[0], 1)
-
-
-@wp.func
-def look_at_rows(t: wp.array(dtype=TreeStep), w: int) -> bool:
-    """How links hang, and which closures hold; whether that is new."""
-    changed = set_kinds(t, w)
-    if set_rows(t, w):
-        changed = True
-    return changed
-
-
-@wp.func
-def load_with_rows(t: wp.array(dtype=TreeStep), w: int):
-    load(t, w)
-    forget_rows(t, w)
-
-
-@wp.func
-def report_with_rows(t: wp.array(dtype=TreeStep), w: int):
-    store_report(t, w)
-    store_rows(t, w)
-
-
-def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
-    """The kernel that makes steps by the emitted C++ `body`; with drives of the table, and rows beside the forest, or without."""
-    from sharnir.engine.tree.forms import is_taken_up, turn_twists  # which stand on this file
-
-    @wp.func_native(body)
-    def advance(t: wp.array(dtype=TreeStep), w: int, steps: int, fresh: int, reporting: int) -> int:
-        """Up to so many steps of a world; returns how many were made, −1 − that if the next one cannot be."""
-        return 0
-
-    look, begin, finish = (look_at_rows, load_with_rows, report_with_rows) if rows else (set_kinds, load, store_report)
-
-    @wp.kernel(module=name, enable_backward=False)
-    def tree_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int32)):
-        """n steps of a world; where one cannot be made the world is marked and its state stays."""
-        w = first + wp.tid()
-        if t[0].state.failed[w] != 0 or n[w] == 0:
-            return
-        wake_by_caller(t[0].rest, w)
-        t[0].made[w] = n[w]
-        begin_counts(t, w)
-        fresh = int(look(t, w) or not is_untouched(t, w))
-        if fresh == 0:
-            turn_twists(t, w, 0)
-        step = int(0)
-        most = wp.max(1, t[0].settings.iterations[6])
-        while step < n[w]:
-            if step >= most:  # Python is heard now and then
-                t[0].made[w] = step
-                break
-            if at_rest_together(t[0].rest, w):
-                idle_step(t, w)
-                step = step + 1
-                continue
-            prescribe(t, w)
-            if fresh == 1:
-                begin(t, w)
-            left = n[w] - step
-            if left > 3:  # of the last three, what joints carry and accelerations are read
-                left = left - 3
-            else:
-                left = 1
-            if wp.static(drives):
-                set_drives(t, w, t[0].settings.dt[0], t[0].state.velocity, t[0].state.spin)
-                left = 1
-            if push(t, w) or t[0].loaded[w] == 1 or t[0].special == 1:
-                left = 1
-            left = wp.min(left, most - step)
-            reporting = int(step + left >= n[w] - 2 or t[0].loaded[w] == 1 or t[0].special == 1)
-            reporting = wp.max(reporting, wp.static(int(drives)))  # which read what they gave in the last step
-            made = advance(t, w, left, fresh, reporting)
-            fresh = 0
-            broken = made < 0
-            if broken:
-                made = -1 - made
-            if made > 0:
-                store(t, w)
-                if reporting == 1:
-                    finish(t, w)
-                count(t, w, made)
-                step = step + made
-                if t[0].slow[w] == 1 or step == n[w]:
-                    fall_asleep(t[0].rest, w)
-                    if t[0].now.resting[w] != 0:
-                        fresh = int(look(t, w))
-                if t[0].breakable == 1:
-                    if break_joints(t, w):
-                        look(t, w)
-                        fresh = 1
-            if broken:
-                t[0].state.failed[w] = -1 - hardest_body(t, w)
-                t[0].state.tree[0, w] = real(0.0)
-                break
-            if step < n[w] and is_taken_up(t, w):  # the rest is left to specialized code
-                t[0].made[w] = step
-                break
-        keep(t, w)
-        if fresh == 1:
-            t[0].state.tree[0, w] = real(0.0)
-
-    options = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": f"{CPU_FLAGS} {INLINING}"}
-    tree_steps.module.options |= options
-    return tree_steps
-
-
-MODULES = ("sharnir.trees", "sharnir.trees_all", "sharnir.trees_rows")
-"""Usual kinds of joints; all kinds, and drives of the table; usual kinds, drives, and rows beside the forest. Few, so that little
-is compiled; the first serves most scenes and is the quickest."""
-INLINING = "-mllvm=-inline-threshold=100 -mllvm=-inlinehint-threshold=900"  # less than usual: it compiles in less time
-_kernels: dict[str, Any] = {}
-
-
-def generic_kernel(drives: bool, kinds: Collection[int] = (), rows: bool = False) -> Any:
-    """The kernel for any forest with joints of these kinds, with drives of the table and rows beside it or without."""
-    return module_kernel(2 if rows else int(drives or not set(kinds) <= set(USUAL)))
-
-
-def module_kernel(which: int) -> Any:
-    """The kernel of one of MODULES."""
-    name, rows = MODULES[which], which == 2
-    if name not in _kernels:
-        kinds = tuple(range(len(KINDS))) if which == 1 else USUAL
-        gear = None if rows else exact_several
-        body = Loop(CPP, SIMULATION, pushed=True, kinds=kinds, second_gear=gear, rows=rows).simulation()
-        _kernels[name] = make_kernel(body, name, which > 0, rows)
-    return _kernels[name]
