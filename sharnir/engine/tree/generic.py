@@ -34,7 +34,6 @@ from sharnir.laws.drives import set_drives
 from sharnir.sleep import at_rest_together, fall_asleep, wake_by_caller
 from sharnir.types import PRECISION, real
 
-
 INLINING = "-mllvm=-inline-threshold=100 -mllvm=-inlinehint-threshold=900"  # less than usual: it compiles in less time
 OPTIONS = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": f"{CPU_FLAGS} {INLINING}"}
 
