@@ -227,7 +227,7 @@ def finish(s: wp.array(dtype=Direct), w: int):
 def report(s: wp.array(dtype=Direct), w: int):
     """What acted in the step, exactly."""
     rows_act(s, w)
-    balance(s, w, 2)
+    balance(s, w)
     if s[0].acting == 1:
         for n in range(s[0].tree.count):
             if s[0].linear.acts[n, w] == 1:

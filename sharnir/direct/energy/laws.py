@@ -270,7 +270,7 @@ def outward(s: wp.array(dtype=Direct), w: int):
     for n in range(s[0].tree.count):
         i = natural(n)
         base = natural(s[0].tree.row[i].base)
-        v, turn = solve_acting(s, i, w, 2, s[0].work.change_l[base, w], s[0].work.change_a[base, w])
+        v, turn = solve_acting(s, i, w, s[0].work.change_l[base, w], s[0].work.change_a[base, w])
         b = natural(s[0].tree.row[i].body)
         s[0].work.change_l[b, w] = v
         s[0].work.change_a[b, w] = turn

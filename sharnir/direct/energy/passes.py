@@ -134,7 +134,7 @@ def begin_again(s: wp.array(dtype=Direct), w: int) -> real:
         v = s[0].work.velocity[b, w]
         L = s[0].state.momentum[own, w]
         turning = wp.dot(s[0].work.spin[b, w], L) / s[0].tree.row[i].parts
-        new, L = kicked(s, own, w, 2, v + s[0].settings.gravity[w] * h, L, h)
+        new, L = kicked(s, own, w, v + s[0].settings.gravity[w] * h, L, h)
         s[0].gain[i, w] = s[0].gain[i, w] + (s[0].momentum[b, w] - L) / s[0].tree.row[i].parts
         s[0].momentum[b, w] = L
         s[0].impulse_l[i, w] = new * m
@@ -177,15 +177,15 @@ def full_pass(s: wp.array(dtype=Direct), w: int, mode: int, first: bool, one: bo
     rows_act(s, w)
     if mode == ANEW:
         stiffen_lines(s, w)
-    inward(s, w, 2, mode)
+    inward(s, w, mode)
     if first and s[0].acting == 1:
         if soften(s, w) == 1:
             refresh_locks(s, w)
             rows_act(s, w)
             stiffen_lines(s, w)
-            inward(s, w, 2, ANEW)
+            inward(s, w, ANEW)
     if beside > 0:
-        follow_all(s, w, 2, real(1.0))
+        follow_all(s, w, real(1.0))
         keep_changes(s, w)
         rounds = int(1)
         if mode == ANEW:
@@ -196,13 +196,13 @@ def full_pass(s: wp.array(dtype=Direct), w: int, mode: int, first: bool, one: bo
             ease_rows(s, w)
         if s[0].acting == 1:  # once more, now that the rows' impulses are known
             rows_act(s, w)
-            inward(s, w, 2, AGAIN)
+            inward(s, w, AGAIN)
     how = int(1)
     if s[0].acting == 1:
         how = 3
     elif beside > 0:
         how = 2
-    gap, size = place(s, w, 2, how)
+    gap, size = place(s, w, how)
     off = real(0.0)
     wrong = int(0)
     if s[0].acting == 1:

@@ -65,7 +65,7 @@ def repair(s: wp.array(dtype=Direct), w: int):
         if left <= s[0].settings.tolerance[1] * real(1.0e-3) and beyond < 0:
             break
     if not left <= wp.max(STALLED, s[0].settings.tolerance[1]):
-        place(s, w, 2, 0)  # a loop lets none of it be: bodies stay where velocities led them
+        place(s, w, 0)  # a loop lets none of it be: bodies stay where velocities led them
         return
     for j in range(s[0].scene_joints):  # of several limits, it is put down to the one that took most
         if s[0].state.dissipated[j, w] > s[0].state.dissipated[passed, w]:
@@ -89,8 +89,8 @@ def half_gaps(s: wp.array(dtype=Direct), w: int) -> real:
 @wp.func
 def close_gaps(s: wp.array(dtype=Direct), w: int):
     """Displacements, as speeds in work.change, that close the gaps in work.close and of the rows, under the pushes in work.Q."""
-    inward(s, w, 2, GAPS)
-    follow_all(s, w, 2, real(1.0))
+    inward(s, w, GAPS)
+    follow_all(s, w, real(1.0))
     if s[0].closures.count > 0:
         keep_changes(s, w)  # before responses of rows are found, which stand there afterwards
         find_rows(s, w)

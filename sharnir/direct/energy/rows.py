@@ -248,7 +248,7 @@ def push_rows(s: wp.array(dtype=Direct), w: int):
     for r in range(s[0].closures.count):
         push_row(s, r, w, s[0].rows.force[r, w])
     hand_pushes(s, w, 0, s[0].tree.count)
-    follow_all(s, w, 2, real(0.0))
+    follow_all(s, w, real(0.0))
 
 
 @wp.func
@@ -274,7 +274,7 @@ def factor_rows(s: wp.array(dtype=Direct), w: int):
             start = s[0].closures.span[r, 2 * half]
             end = s[0].closures.span[r, 2 * half + 1]
             hand_pushes(s, w, start, end)
-            follow_some(s, w, 2, real(0.0), start, end)
+            follow_some(s, w, real(0.0), start, end)
         for x in range(s[0].closures.first[r], s[0].closures.last[r] + 1):
             K = rate_of(s, x, w, s[0].work.change_l, s[0].work.change_a, s[0].rows.y)
             s[0].rows.matrix[x, r, w] = K

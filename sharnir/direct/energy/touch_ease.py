@@ -73,7 +73,7 @@ def free_locks(s: wp.array(dtype=Direct), w: int, share: real):
                 s[0].work.kind[i, w] = FREE
     s[0].touch.eased[w] = 1
     clear_changes(s, w, 0, s[0].tree.count)
-    inward(s, w, 2, GAPS)
+    inward(s, w, GAPS)
     if s[0].closures.count > 0:
         factor_rows(s, w)
     s[0].touch.ease[w] = real(0.0)

@@ -157,7 +157,7 @@ def push_link(s: wp.array(dtype=Direct), i: int, w: int, P: vec3):
 def respond(s: wp.array(dtype=Direct), w: int, start: int, end: int):
     """Changes of the twists of links start … end − 1 by the impulses on them, loops kept closed."""
     hand_pushes(s, w, start, end)
-    follow_some(s, w, 2, real(0.0), start, end)
+    follow_some(s, w, real(0.0), start, end)
 
 
 @wp.func
