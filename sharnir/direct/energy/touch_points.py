@@ -312,7 +312,7 @@ def respond_near(s: wp.array(dtype=Direct), w: int, start: int, end: int):
         else:
             leave_link(s, i, w)
     for n in range(first, last):
-        follow_one(s, natural(s[0].touch.near[n, w]), w, 2, real(0.0))
+        follow_one(s, natural(s[0].touch.near[n, w]), w, real(0.0))
 
 
 @wp.func
