@@ -216,7 +216,7 @@ def energy_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.i
             wait(s[0].rest, w)
             count_step(s[0].tally, w, real(0.0), s[0].settings.tolerance[0], 1)
             continue
-        make_energy_step(s, w, 0)
+        make_energy_step(s, w)
         used = used + s[0].done[w]
         spend_all(s, w)
         if s[0].body_state.failed[w] == 0:
