@@ -29,7 +29,7 @@ def begin(s: wp.array(dtype=Trial), w: int):
 
 
 @wp.func
-def make(s: wp.array(dtype=Trial), w: int, scope: int, share: real, way: int) -> bool:
+def make(s: wp.array(dtype=Trial), w: int, share: real, way: int) -> bool:
     size = int(wp.round(share * real(FINEST)))
     met = size <= s[0].most and (size == 1 or s[0].at[0] >= s[0].hard)
     if way == 2:
@@ -43,17 +43,17 @@ def make(s: wp.array(dtype=Trial), w: int, scope: int, share: real, way: int) ->
 
 
 @wp.func
-def keep(s: wp.array(dtype=Trial), w: int, scope: int, part: int) -> bool:
+def keep(s: wp.array(dtype=Trial), w: int, part: int) -> bool:
     return True
 
 
 @wp.func
-def ease_by_halves(s: wp.array(dtype=Trial), w: int, scope: int, size: int, way: int):
+def ease_by_halves(s: wp.array(dtype=Trial), w: int, size: int, way: int):
     return halve(size, way)
 
 
 @wp.func
-def ease_by_ways(s: wp.array(dtype=Trial), w: int, scope: int, size: int, way: int):
+def ease_by_ways(s: wp.array(dtype=Trial), w: int, size: int, way: int):
     """A second way before smaller parts, a third where there are none."""
     if size == 1:
         return 1, 2
@@ -74,7 +74,7 @@ def may(s: wp.array(dtype=Trial), w: int) -> bool:
 
 
 @wp.func
-def stop(s: wp.array(dtype=Trial), w: int, scope: int, share: real) -> int:
+def stop(s: wp.array(dtype=Trial), w: int, share: real) -> int:
     s[0].at[0] = s[0].at[0] + int(wp.round(share * real(FINEST)))
     return 1
 
@@ -85,12 +85,12 @@ softening = dividing("softening", FINEST, begin, make, keep, ease_by_ways, end, 
 
 @wp.kernel
 def run_growing(s: wp.array(dtype=Trial)):
-    growing(s, 0, 0)
+    growing(s, 0)
 
 
 @wp.kernel
 def run_softening(s: wp.array(dtype=Trial)):
-    softening(s, 0, 0)
+    softening(s, 0)
 
 
 @wp.kernel

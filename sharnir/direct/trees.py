@@ -29,6 +29,7 @@ from sharnir.tables import of_first, table
 from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
 
 TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
+ACTED = {"double": 50.0, "single": 1.0}  # times as much where laws act: energy is not kept as finely there
 ROUNDING = {"double": 1e-16, "single": 1e-7}  # rad or scene lengths, times the links: what changes by rounding
 LAW_TOLERANCE, LEAST_LAW = 1e-12, 1e-14  # of the scene's impulses: by which a law may be missed, and the least that is asked for
 HEAVY = 300.0  # times the mass of the lightest body: with rows, reactions of light links between alternate from step to step
@@ -102,9 +103,11 @@ class Trees:
 
     def settle(self, control: Control) -> bool:
         """Whether iterations without a second gear, as they are with rows, are known to end: not with friction or limits in
-        balls, friction that several axes share, and bodies that weigh hundreds of times others.
+        balls, friction that several axes share, bodies that weigh hundreds of times others, and axes that loops hold still.
         """
         m = self.model
+        if len(m.rigid) and m.rigid.any():
+            return False
         mass = of_first(m.bodies.mass)[m.bodies.motion.numpy() == DYNAMIC]
         if len(mass) and mass.max() > HEAVY * mass[mass > 0].min(initial=np.inf):
             return False
@@ -179,7 +182,9 @@ class Trees:
         t.own_axes = 0
         mass, length, speed = scene_scale(m, solver.dt)
         t.tolerance = TOLERANCE[PRECISION] * max(0.5 * solver.dt * speed / length, FINEST)
+        t.acted_tolerance = t.tolerance * ACTED[PRECISION]
         t.tolerance *= max(1.0, 0.1 * float(solver.settings.tolerance.numpy()[2]))
+        t.acted_tolerance = max(t.acted_tolerance, t.tolerance)
         t.rounding = max(400 * t.tolerance, ROUNDING[PRECISION] * len(places))
         impulse = mass * length * speed
         t.law_tolerance, t.per_change = LAW_TOLERANCE * impulse * min(1.0, 1e3 * solver.dt), 1.0

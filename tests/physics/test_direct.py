@@ -494,7 +494,7 @@ def test_a_budget_caps_the_passes():
         assert report.deadline_missed
     print(f"{most} passes with time, {capped} without; gap {short.gaps().max():.1e} m")
     assert most > 1 and capped == 1 and np.isfinite(short.energy().total) and short.gaps().max() < within(1e-9, 1e-5)
-    assert short.health().energy_error > 0.1 and short.health().not_converged > 0
+    assert short.health().energy_error > 1e6 * long.health().energy_error and short.health().not_converged > 0
 
 
 def test_mistakes_are_named():

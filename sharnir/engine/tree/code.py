@@ -32,7 +32,6 @@ from sharnir.engine.tree.unrolled import UnrolledTree
 
 PER_LINK = sum(INERTIAL.values())
 PREPARED = START["opens"]  # of the ground, which hands nothing on: 1 where the working memory is prepared
-ACTED = 50.0  # times as much error of mean speeds is left where laws act, in double precision: energy is not kept as finely there
 CHOICES = 32  # by which the number of a guess is multiplied, to be stored with the gear, which is less
 FINEST = 256  # parts into which a step may be divided
 LOOSE = 10  # times what changes by rounding: what iterations that come no nearer may miss
@@ -103,7 +102,7 @@ real h, fall, gravity0, gravity1, gravity2;
 const int* const bases = x.base.data + w*links; const int* const kinds = x.kind.data + w*links;
 const int* const acts = x.acts.data + w*links; const int* const axes_of = x.axis.data;
 for (int i = 0; i < links; ++i) acted = acted || acts[i];
-const real tolerance = acted && sizeof(real) == 8 ? real({ACTED})*x.tolerance : x.tolerance;
+const real tolerance = acted ? x.acted_tolerance : x.tolerance;
 #define axis_of(i) axes_of[i]
 #define stored(k) x.state.tree.data[(k)*worlds + w]
 #define parameter(k) x.parameters.data[(k)*x.parameter_stride + w*x.parameter_world]

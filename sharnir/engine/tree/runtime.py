@@ -151,6 +151,7 @@ class TreeStep:
     row_world: wp.int32
     closed: real  # rad or m, of a gap that counts as none
     own_axes: wp.int32  # 1: twists are stored in the links' own axes
+    acted_tolerance: real  # the same where laws act
     tolerance: real  # error of a scaled mean speed, rad or scene lengths, that a step's iterations may leave
     rounding: real  # changes of it that do not fall any more and are below this are rounding
     law_tolerance: real  # N·s, N·m·s, by which a law may be missed
