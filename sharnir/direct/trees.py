@@ -181,10 +181,9 @@ class Trees:
         t.memory_number, t.memory_world = (1, memory) if on_cpu else (m.worlds, 1)
         t.own_axes = 0
         mass, length, speed = scene_scale(m, solver.dt)
-        t.tolerance = TOLERANCE[PRECISION] * max(0.5 * solver.dt * speed / length, FINEST)
-        t.acted_tolerance = t.tolerance * ACTED[PRECISION]
-        t.tolerance *= max(1.0, 0.1 * float(solver.settings.tolerance.numpy()[2]))
-        t.acted_tolerance = max(t.acted_tolerance, t.tolerance)
+        least = TOLERANCE[PRECISION] * max(0.5 * solver.dt * speed / length, FINEST)
+        t.tolerance = least * max(1.0, 0.1 * float(solver.settings.tolerance.numpy()[2]))
+        t.acted_tolerance = max(least * ACTED[PRECISION], t.tolerance)
         t.rounding = max(400 * t.tolerance, ROUNDING[PRECISION] * len(places))
         impulse = mass * length * speed
         t.law_tolerance, t.per_change = LAW_TOLERANCE * impulse * min(1.0, 1e3 * solver.dt), 1.0

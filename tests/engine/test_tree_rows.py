@@ -389,20 +389,22 @@ def test_joints_of_a_loop_let_go_in_one_world_alone(monkeypatch):
 
 
 def test_a_closing_joint_breaks(monkeypatch):
-    def roof():
+    def swing():
         scene = sh.Scene()
-        body(scene, "a", (0.5, 0, 0.2))
-        body(scene, "b", (1.5, 0, 0.2))
-        scene.add_joint("left", sh.Revolute("y"), "world", "a", position=(0, 0, 0))
-        scene.add_joint("top", sh.Revolute("y", damping=0.1), "a", "b", position=(1, 0, 0.4))
-        scene.add_joint("right", sh.Revolute("y"), "world", "b", position=(2, 0, 0), break_force=40.0)
+        pins = np.array([[0, 0, 0], [0.1, 0, -0.5], [0.8, 0, -0.5], [0.7, 0, 0]])
+        for i, name in enumerate("abc"):
+            body(scene, name, (pins[i] + pins[i + 1]) / 2)
+        scene.add_joint("left", sh.Revolute("y"), "world", "a", position=pins[0])
+        scene.add_joint("low", sh.Revolute("y", damping=0.1), "a", "b", position=pins[1])
+        scene.add_joint("other", sh.Revolute("y"), "b", "c", position=pins[2])
+        scene.add_joint("right", sh.Revolute("y"), "world", "c", position=pins[3], break_force=60.0)
         return scene
 
-    lean, old = both(monkeypatch, roof)
+    lean, old = both(monkeypatch, swing)
     for sim in (lean, old):
         sim.step(10)
         assert sim.joint("right").enabled
-        sim.body("b").apply_force((0, 0, -60.0), once=False)
+        sim.body("c").apply_force((0, 0, -60.0), once=False)
         sim.step(60)
         assert not sim.joint("right").enabled
     np.testing.assert_allclose(lean.state.position.numpy(), old.state.position.numpy(), atol=1e-9)
