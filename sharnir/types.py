@@ -81,8 +81,8 @@ _look_once()
 parse_when_needed()
 
 MODULES = (
-    "sharnir.collision", "sharnir.collision_many", "sharnir.contact", "sharnir.direct", "sharnir.direct_chain",
-    "sharnir.direct_rope", "sharnir.direct_tree", "sharnir.energy", "sharnir.energy_rope",
+    "sharnir.collision", "sharnir.collision_many", "sharnir.contact",
+    "sharnir.energy", "sharnir.energy_rope",
     "sharnir.energy_rope_touch", "sharnir.energy_touch", "sharnir.guard", "sharnir.impulse",
     "sharnir.kinematics", "sharnir.ode", "sharnir.ode_rough", "sharnir.queries", "sharnir.rays", "sharnir.rope",
     "sharnir.rope_energy", "sharnir.rope_touch", "sharnir.sensors", "sharnir.tree",

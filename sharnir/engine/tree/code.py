@@ -204,6 +204,17 @@ class Form:
             step(self.tree)
         return self.whole("", "return count;")
 
+    def take_up(self) -> None:
+        """Velocities after something stopped, or the caller changed them, and what is guessed from these."""
+        p, tree = self.program, self.tree
+        for _ in tree.when_stopped():
+            project(tree)
+            p.say("const real joules = lost*real(4.0)/(h*h); lost = real(0.0);")
+            p.say("if (renew) { stopped = 0; x.projected.data[w] += joules; } else taken += joules;")
+        with p.block("if (renew) {"):
+            guess(tree)
+            p.say("renew = false;")
+
     def simulation(self) -> str:
         """The body for a simulation: it divides steps that do not converge, and may stop early, where a body is slow."""
         p, tree = self.program, self.tree
@@ -212,13 +223,7 @@ class Form:
             if tree.rows:
                 with p.block("if (renew) {"):
                     close_pose(tree)
-            for _ in tree.when_stopped():
-                project(tree)
-                p.say("const real joules = lost*real(4.0)/(h*h); lost = real(0.0);")
-                p.say("if (renew) { stopped = 0; x.projected.data[w] += joules; } else taken += joules;")
-            with p.block("if (renew) {"):
-                guess(tree)
-                p.say("renew = false;")
+            self.take_up()
             p.say("if (left == 0) {")
             p.say(f"++made; left = {FINEST}; hit = stopped; stopped = 0;")
             p.say(f"if (size < {FINEST}) {{ const real factor = real({FINEST}/size); size = {FINEST}; h = dt;")

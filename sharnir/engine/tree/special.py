@@ -34,7 +34,7 @@ from sharnir.engine.tree.forest import (
 )
 from sharnir.engine.tree.history import KEPT
 from sharnir.engine.tree.runtime import CPP, LAWS_CHANGED, OWN_AXES, ROOM, STEEP
-from sharnir.engine.tree.step import finish, guess, project, report, solve, turned_back
+from sharnir.engine.tree.step import finish, report, solve, turned_back
 from sharnir.engine.tree.storage import IMPULSES, LAW, LAW_3, REPORT_3, SIZES, LinkView
 from sharnir.engine.tree.unrolled import JudgedAxes, UnrolledTree
 from sharnir.laws.axis import INFINITE
@@ -224,13 +224,7 @@ class Special(Unrolled):
     def simulation(self) -> str:
         p, tree = self.program, self.tree
         with p.block("for (;;) {"):
-            for _ in tree.when_stopped():
-                project(tree)
-                p.say("const real joules = lost*real(4.0)/(h*h); lost = real(0.0);")
-                p.say("if (renew) { stopped = 0; x.projected.data[w] += joules; } else taken += joules;")
-            with p.block("if (renew) {"):
-                guess(tree)
-                p.say("renew = false;")
+            self.take_up()
             p.say("if (whole) { whole = false; ++made; hit = stopped; stopped = 0;")
             p.say(self._rests())
             p.say("if (made >= steps) break; count = 0; taken = real(0.0); hit = 0; }")
