@@ -105,6 +105,17 @@ def count_step(t: wp.array(dtype=Tally), w: int, residual: real, tolerance: real
         t[0].counts[ALL_PARTS, w] = t[0].counts[ALL_PARTS, w] + parts
 
 
+@wp.func
+def count_steps(t: wp.array(dtype=Tally), w: int, residual: real, tolerance: real, made: int):
+    """Undivided steps that were made; the residual is that of the last."""
+    t[0].counts[STEPS, w] = t[0].counts[STEPS, w] + made
+    if not residual <= tolerance:
+        t[0].counts[MISSED, w] = t[0].counts[MISSED, w] + made
+        if t[0].counts[TOLD, w] & NOT_MET == 0:
+            t[0].alarm[w] = t[0].alarm[w] | NOT_MET
+    t[0].sums[RESIDUAL, w] = wp.max(t[0].sums[RESIDUAL, w], residual)
+
+
 # ---- before a call ----------------------------------------------------------------------------------------------------------
 
 
