@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import sharnir as sh
+from sharnir.engine.tree import placement
+from sharnir.engine.tree.runtime import CPP
+from sharnir.engine.tree.special import Specialized
 
 FIELDS = ("position", "rotation", "velocity", "spin", "joint_force", "joint_torque", "axis_impulse", "friction_impulse")
 
@@ -64,6 +67,36 @@ def test_both_forms_make_the_same_steps():
     assert not generic_was_needed(a)
     for x, y in zip(a.joint("elbow").reaction, b.joint("elbow").reaction, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-7)
+
+
+@pytest.fixture
+def code_of_a_gpu(monkeypatch):
+    """Specialized code as it is written for a GPU, which a CPU runs as well."""
+    from sharnir.direct import trees
+
+    def specialized(plan, model, control, on_gpu):
+        return Specialized(plan, model, control, True)
+
+    monkeypatch.setattr(trees, "Specialized", specialized)
+
+
+def test_the_code_of_a_gpu_makes_the_same_steps(code_of_a_gpu, monkeypatch):
+    """Numbers in registers, in shared memory, and where they stand: few registers, so that all of these are used."""
+    monkeypatch.setitem(placement.IN_REGISTERS, CPP, 40)
+    a, b = simulate(True, 2), simulate(False, 2)
+    for sim in (a, b):
+        sim.randomise(1, mass=0.2)
+        sim.step(60)
+        for _ in range(40):
+            sim.step()
+    assert not generic_was_needed(a)
+    body = a.solver._trees._special.body
+    assert body.count(" shared_number(") > 50
+    assert "#define z1_1_0 stored(" in body
+    assert "#define mass_0_0 parameter(" in body
+    found = differences(a, b)
+    assert max(found[name] for name in ("position", "rotation")) < 1e-12, found
+    assert max(found.values()) < 1e-8, found
 
 
 def test_a_cpu_takes_the_generic_form_unless_told():
