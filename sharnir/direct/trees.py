@@ -205,13 +205,14 @@ class Trees:
         fill(t, m, None, "pushed passes change part taken hit slow loaded todo now_made fresh mark reported slot_end seen")
         t.parts, t.projected, t.done, t.residual = solver.parts, solver.projected, solver.done, solver.residual
         t.grades, t.made = solver.grades, solver._made
+        self.specialized = self._is_specialized(control)
+        solver._spread = self.specialized and self.measures and not self.model.spring_names
         solver._watch(state, control, 0)
         t.contacts = joining(m, state, control)
         self._rest = rest_of(m, solver.settings, state, state, control, t.contacts)
         t.rest = self._rest[0]
         solver._passes, solver._pace = t.passes, self.takes
         write(solver.settings.iterations, solver._caps(solver._capped))
-        self.specialized = self._is_specialized(control)
         if self.specialized:
             return self._specialize(t, control)
         solver._kernel = self._generic_kernel()
