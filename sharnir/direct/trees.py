@@ -276,6 +276,7 @@ class Trees:
             self._special = Specialized(self.plan, m, control, wp.get_device(device).is_cuda)
         t.unfinished, t.going_on = (wp.zeros(1, dtype=wp.int32, device=device) for _ in range(2))
         t.special = 1
+        t.scratch = wp.zeros(self._special.scratch * m.worlds, dtype=real, device=device)
         t.log = wp.zeros(SLOTS * len(self.plan.places) * LOG_ROW * m.worlds, dtype=real, device=device)
         own = TreeStep()
         for name in TreeStep.vars:  # type: ignore[attr-defined]

@@ -7,6 +7,7 @@ import pytest
 
 import sharnir as sh
 from sharnir.engine.tree import placement
+from sharnir.engine.tree.generic import generic_kernel
 from sharnir.engine.tree.runtime import CPP
 from sharnir.engine.tree.special import Specialized
 
@@ -83,6 +84,7 @@ def code_of_a_gpu(monkeypatch):
 def test_the_code_of_a_gpu_makes_the_same_steps(code_of_a_gpu, monkeypatch):
     """Numbers in registers, in shared memory, and where they stand: few registers, so that all of these are used."""
     monkeypatch.setitem(placement.IN_REGISTERS, CPP, 40)
+    monkeypatch.setitem(placement.IN_SHARED, CPP, 60)
     a, b = simulate(True, 2), simulate(False, 2)
     for sim in (a, b):
         sim.randomise(1, mass=0.2)
@@ -91,10 +93,24 @@ def test_the_code_of_a_gpu_makes_the_same_steps(code_of_a_gpu, monkeypatch):
             sim.step()
     assert not generic_was_needed(a)
     body = a.solver._trees._special.body
-    assert body.count(" shared_number(") > 50
+    assert body.count(" shared_number(") == 60 + 1
+    assert body.count(" scratch_number(") > 20
     assert "#define z1_1_0 stored(" in body
     assert "#define mass_0_0 parameter(" in body
     assert max(differences(a, b).values()) < 1e-8, differences(a, b)
+
+
+def test_generic_steps_are_neither_compiled_nor_loaded_before_they_are_needed(monkeypatch):
+    from sharnir.direct import trees
+
+    asked = []
+    monkeypatch.setattr(trees, "generic_kernel", lambda *kinds: asked.append(kinds) or generic_kernel(*kinds))
+    sim = simulate(True)
+    sim.step(5)
+    assert not asked
+    sim.joint("ball").enabled = False
+    sim.step(5)
+    assert len(asked) == 1
 
 
 def test_a_cpu_takes_the_generic_form_unless_told():

@@ -2,8 +2,9 @@
 
 A thread steps one world. It has at most 255 registers, and an arm of seven hinges with all laws needs some 350 numbers from one
 sweep to the next. What the compiler finds no register for it writes to local memory, to so many places that no cache holds them.
-So the numbers that are used least are given places in shared memory, histories of mean speeds stay in the state, and parameters
-are read where they stand. A fence before each sweep makes the compiler read all of these again, instead of keeping them.
+So the numbers that are used least are given places in shared memory, and what does not fit there in global memory; histories of
+mean speeds stay in the state, and parameters are read where they stand. A fence before each sweep makes the compiler read all of
+these again, instead of keeping them.
 """
 
 from __future__ import annotations
@@ -69,11 +70,13 @@ class Placement:
     def __init__(self, body: str, real: str, direct: dict[str, str]) -> None:
         uses = carried(body)
         kept = sorted((n for n in uses if n not in direct), key=lambda n: (uses[n], n))
+        over = max(0, len(kept) - IN_REGISTERS[real] - IN_SHARED[real])
+        self.scratch, self.shared = kept[:over], kept[over : max(over, len(kept) - IN_REGISTERS[real])]
+        places = {name: f"scratch_number({k})" for k, name in enumerate(self.scratch)}
+        places |= {name: f"shared_number({k})" for k, name in enumerate(self.shared)}
+        self.places = places
+        """Places in shared and in scratch memory, by number."""
         self.direct = direct
-        self.shared = kept[: max(0, min(IN_SHARED[real], len(kept) - IN_REGISTERS[real]))]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.direct or name in set(self.shared)
 
     def begin(self) -> Iterator[str]:
         """C++ before the program. A thread of a CPU has an array instead of shared memory."""
@@ -82,9 +85,9 @@ class Placement:
         yield f"#define shared_number(k) shared_numbers[(k)*{THREADS} + threadIdx.x]"
         yield f'#define {FENCE[:-1]} asm volatile("" ::: "memory")'
         yield f"#else\nreal shared_numbers[{n}];\n#define shared_number(k) shared_numbers[k]\n#define {FENCE[:-1]}\n#endif"
-        yield from (f"#define {name} shared_number({k})" for k, name in enumerate(self.shared))
-        yield from (f"#define {name} {place}" for name, place in self.direct.items())
+        yield "#define scratch_number(k) scratch_rows[(k)*worlds]"
+        yield from (f"#define {name} {place}" for name, place in (self.places | self.direct).items())
 
     def end(self) -> Iterator[str]:
         """The reverse, after it."""
-        yield from (f"#undef {name}" for name in (*self.shared, *self.direct, "shared_number", FENCE[:-1]))
+        yield from (f"#undef {name}" for name in (*self.places, *self.direct, "shared_number", "scratch_number", FENCE[:-1]))

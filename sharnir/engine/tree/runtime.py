@@ -186,6 +186,7 @@ class TreeStep:
     reported: wp.array(dtype=wp.int32)  # [world] how many of these are in the log
     slot_end: wp.array(dtype=wp.int32)  # [world] the slot after that of the last of them
     log: wp.array(dtype=real)  # [slot, link, number, world] see `LOGGED`
+    scratch: wp.array(dtype=real)  # [number, world] what has no room in registers and shared memory (`placement`)
     seen: wp.array(dtype=wp.int32)  # [world] 1: something is not as the last call left it, or not as built
     fresh: wp.array(dtype=wp.int32)  # [world] 1: coordinates were taken from the bodies
     mark: wp.array(dtype=wp.int32)  # [world] why it makes none: `OTHER_KINDS` …

@@ -333,15 +333,15 @@ idle = still[k] ? idle + h : real(0.0); }} }}
             yield f"if (checking && !({' && '.join(checks)})) {{ x.mark.data[w] = {LAWS_CHANGED}; x.todo.data[w] = 0;"
             yield "if (x.fresh.data[w]) rows[0] = real(0.0); return 0; }"
         yield "if (steps <= 0) return 0;"
-        direct, shared = self.placement.direct, set(self.placement.shared)
+        direct, placed = self.placement.direct, self.placement.places
         used = [n for n in sorted(self._used) if n not in tree.constants and not n.startswith("judged_")]
         if self.on_gpu:
             yield from self.placement.begin()
-            yield from (f"{name} = real(0.0);" for name in used if name in shared)
+            yield from (f"{name} = real(0.0);" for name in used if name in placed)
         for name, place in tree.constants.items():
             if name not in direct:
-                yield f"{name} = {place};" if name in shared else f"const real {name} = {place};"
-        yield "real " + ", ".join(f"{n} = real(0.0)" for n in used if n not in direct and n not in shared) + ";"
+                yield f"{name} = {place};" if name in placed else f"const real {name} = {place};"
+        yield "real " + ", ".join(f"{n} = real(0.0)" for n in used if n not in direct and n not in placed) + ";"
         yield from self._resting_tables()
         yield SPECIAL_BEGIN
         yield self.load()
@@ -367,6 +367,10 @@ const real fall = h*wp::sqrt(gx*gx + gy*gy + gz*gz); (void)fall;
 const real gravity0 = real(0.25)*h*h*gx, gravity1 = real(0.25)*h*h*gy, gravity2 = real(0.25)*h*h*gz;
 real* const rows = x.state.tree.data + w; real* const numbers = x.memory.data;
 const real* const parameters = x.parameters.data + w*x.parameter_world; const int parameter_stride = x.parameter_stride;
+real* const scratch_rows = x.scratch.data + w; (void)scratch_rows;
+#ifdef __CUDA_ARCH__
+__builtin_assume(__isGlobal(rows)); __builtin_assume(__isGlobal(parameters)); __builtin_assume(__isGlobal(scratch_rows));
+#endif
 #define stored(k) rows[(k)*worlds]
 #define parameter(k) parameters[(k)*parameter_stride]"""
 NUMBERS = """#ifdef __CUDA_ARCH__
@@ -413,6 +417,8 @@ class Specialized:
             self.varied[name] = other.reshape(len(plan.places), -1)
         code = Special(self.forest, CPP, on_gpu, plan.places, self.varied)
         self.body = code.simulation()
+        self.scratch = len(code.placement.scratch)
+        """Numbers of a world in global memory that nothing else uses."""
 
     @staticmethod
     def _told(x: np.ndarray, name: str, n: int) -> Any:
