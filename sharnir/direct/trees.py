@@ -17,7 +17,7 @@ from sharnir.engine.tree.forest import BALL, LAWS, PRESCRIBED, ROTOR, SLIDER, SL
 from sharnir.engine.tree.generic import generic_kernel
 from sharnir.engine.tree.placement import THREADS
 from sharnir.engine.tree.row_storage import KEPT, packed_tables, row_memory
-from sharnir.engine.tree.runtime import LAWS_CHANGED, LOG_ROW, ROOM, SLOTS, TreeSettings, TreeStep
+from sharnir.engine.tree.runtime import LAWS_CHANGED, LOG_ROW, ROOM, SLOTS, TOGETHER, TreeSettings, TreeStep
 from sharnir.engine.tree.special import Specialized, acting_laws
 from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART
 from sharnir.errors import StepWarning
@@ -276,8 +276,9 @@ class Trees:
             self._special = Specialized(self.plan, m, control, wp.get_device(device).is_cuda)
         t.unfinished, t.going_on = (wp.zeros(1, dtype=wp.int32, device=device) for _ in range(2))
         t.special = 1
-        t.scratch = wp.zeros(self._special.scratch * m.worlds, dtype=real, device=device)
-        t.log = wp.zeros(SLOTS * len(self.plan.places) * LOG_ROW * m.worlds, dtype=real, device=device)
+        room = -(-m.worlds // TOGETHER) * TOGETHER
+        t.scratch = wp.zeros(self._special.scratch * room, dtype=real, device=device)
+        t.log = wp.zeros(SLOTS * len(self.plan.places) * LOG_ROW * room, dtype=real, device=device)
         own = TreeStep()
         for name in TreeStep.vars:  # type: ignore[attr-defined]
             setattr(own, name, getattr(t, name))

@@ -1,5 +1,6 @@
 """Steps compiled for one model: the same motion as the generic form, also where laws, joints or forces change while running."""
 
+import re
 import warnings
 
 import numpy as np
@@ -93,10 +94,10 @@ def test_the_code_of_a_gpu_makes_the_same_steps(code_of_a_gpu, monkeypatch):
             sim.step()
     assert not generic_was_needed(a)
     body = a.solver._trees._special.body
-    assert body.count(" shared_number(") == 60 + 1
-    assert body.count(" scratch_number(") > 20
-    assert "#define z1_1_0 stored(" in body
-    assert "#define mass_0_0 parameter(" in body
+    assert len(re.findall(r"#define \w+_\d+_\d+ shared_number", body)) == 60
+    assert "#define z1_1_0 scratch_number(" in body
+    assert "#define mass_0_0 scratch_number(" in body
+    assert "#define g_0_0 scratch_number(" not in body
     assert max(differences(a, b).values()) < 1e-8, differences(a, b)
 
 

@@ -25,6 +25,11 @@ from sharnir.engine.tree.runtime import (
     LOG_AXIS,
     LOG_F,
     LOG_N,
+    LOG_P_AXIS,
+    LOG_P_DRIVE,
+    LOG_P_FRICTION,
+    LOG_P_LIMIT,
+    LOG_P_LOST,
     LOG_V,
     LOG_W,
     MOMENT,
@@ -49,6 +54,7 @@ from sharnir.engine.tree.runtime import (
     TreeStep,
     get_quat,
     logged,
+    logged_number,
     put_triple,
     recall,
     recall_apart,
@@ -222,19 +228,32 @@ def report_link(t: wp.array(dtype=TreeStep), i: int, w: int):
 @wp.func
 def report_axes(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int):
     """Impulses along the axes of a link."""
-    per = t[0].settings.dt[0] / t[0].part[w]
-    at = t[0].axis[i]
-    if kind == IS_HINGE or kind == IS_SLIDER or kind == IS_ROTOR:
-        t[0].state.axis_impulse[at, w] = recall(t, i, P_AXIS, w) * per
-        t[0].state.friction_impulse[at, w] = recall(t, i, P_FRICTION, w) * per
-        t[0].state.limit_impulse[at, w] = recall(t, i, P_LIMIT, w) * per
-        t[0].state.drive_impulse[at, w] = recall(t, i, P_DRIVE, w) * per
+    n = int(0)
+    one = kind == IS_HINGE or kind == IS_SLIDER or kind == IS_ROTOR
+    if one:
+        n = 1
     if kind == IS_BALL or kind == IS_SLIDES or kind == IS_TURNS:
-        for k in range(t[0].slides[i]):
-            t[0].state.axis_impulse[at + k, w] = recall_apart(t, i, P_AXIS_3 + k, w) * per
-            t[0].state.friction_impulse[at + k, w] = recall_apart(t, i, P_FRICTION_3 + k, w) * per
-            t[0].state.limit_impulse[at + k, w] = recall_apart(t, i, P_LIMIT_3 + k, w) * per
-            t[0].state.drive_impulse[at + k, w] = recall_apart(t, i, P_DRIVE_3 + k, w) * per
+        n = t[0].slides[i]
+    for k in range(n):
+        at = t[0].axis[i] + k
+        friction = impulse_of(t, i, w, wp.where(one, P_FRICTION, -1), P_FRICTION_3 + k, LOG_P_FRICTION + k)
+        t[0].state.friction_impulse[at, w] = friction
+        t[0].state.axis_impulse[at, w] = impulse_of(t, i, w, wp.where(one, P_AXIS, -1), P_AXIS_3 + k, LOG_P_AXIS + k)
+        t[0].state.limit_impulse[at, w] = impulse_of(t, i, w, wp.where(one, P_LIMIT, -1), P_LIMIT_3 + k, LOG_P_LIMIT + k)
+        t[0].state.drive_impulse[at, w] = impulse_of(t, i, w, wp.where(one, P_DRIVE, -1), P_DRIVE_3 + k, LOG_P_DRIVE + k)
+
+
+@wp.func
+def impulse_of(t: wp.array(dtype=TreeStep), i: int, w: int, one: int, apart: int, what: int) -> real:
+    """A number that the last step reports of a link, as of a whole step: in the log, or in the working memory of generic steps,
+    where −1 says that it is one of several axes.
+    """
+    per = t[0].settings.dt[0] / t[0].part[w]
+    if t[0].own_axes == 1:
+        return logged_number(t, t[0].slot_end[w] - 1, i, what, w) * per
+    if one >= 0:
+        return recall(t, i, one, w) * per
+    return recall_apart(t, i, apart, w) * per
 
 
 @wp.func
@@ -251,7 +270,7 @@ def report_loss(t: wp.array(dtype=TreeStep), i: int, j: int, w: int):
         kind = t[0].kind[at + t[0].links * w]
         several = kind == IS_BALL or kind == IS_SLIDES or kind == IS_TURNS
         if t[0].acts[at + t[0].links * w] == 1 and (several or kind == IS_HINGE or kind == IS_SLIDER or kind == IS_ROTOR):
-            lost = lost + recall(t, at, P_LOST, w) * (t[0].settings.dt[0] / t[0].part[w])
+            lost = lost + impulse_of(t, at, w, P_LOST, 0, LOG_P_LOST)
         at = at - 1
     t[0].state.dissipated[j, w] = lost
 

@@ -2,9 +2,9 @@
 
 A thread steps one world. It has at most 255 registers, and an arm of seven hinges with all laws needs some 350 numbers from one
 sweep to the next. What the compiler finds no register for it writes to local memory, to so many places that no cache holds them.
-So the numbers that are used least are given places in shared memory, and what does not fit there in global memory; histories of
-mean speeds stay in the state, and parameters are read where they stand. A fence before each sweep makes the compiler read all of
-these again, instead of keeping them.
+So the numbers that are used least are given places in shared memory. Histories of mean speeds, parameters that are others in each
+world, and what finds no room are in global memory, those of a warp beside each other, so that a place is a constant offset. A
+fence before each sweep makes the compiler read all of these again, instead of keeping them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-THREADS = 32  # of a block: one warp, so that few worlds occupy all of a GPU and a block needs little shared memory
+from sharnir.engine.tree.runtime import TOGETHER
+
+THREADS = TOGETHER  # of a block: one warp, so that few worlds occupy all of a GPU and a block needs little shared memory
 IN_REGISTERS = {"float": 125, "double": 50}  # numbers of all links that registers hold beside what a sweep computes
 IN_SHARED = {"float": 370, "double": 185}
 """Numbers of a thread in shared memory, at most: 48 kB are a block's. Up to 220 numbers of single precision leave room for eight
@@ -64,19 +66,19 @@ class Placement:
     Args:
         body: the program, with a FENCE before each sweep.
         real: the type of its numbers in C++.
-        direct: places outside of the program, by number: of histories and of parameters.
+        once: numbers that belong in global memory in any case.
     """
 
-    def __init__(self, body: str, real: str, direct: dict[str, str]) -> None:
+    def __init__(self, body: str, real: str, once: set[str]) -> None:
         uses = carried(body)
-        kept = sorted((n for n in uses if n not in direct), key=lambda n: (uses[n], n))
+        kept = sorted((n for n in uses if n not in once), key=lambda n: (uses[n], n))
         over = max(0, len(kept) - IN_REGISTERS[real] - IN_SHARED[real])
-        self.scratch, self.shared = kept[:over], kept[over : max(over, len(kept) - IN_REGISTERS[real])]
+        self.scratch = sorted(once) + kept[:over]
+        self.shared = kept[over : max(over, len(kept) - IN_REGISTERS[real])]
         places = {name: f"scratch_number({k})" for k, name in enumerate(self.scratch)}
         places |= {name: f"shared_number({k})" for k, name in enumerate(self.shared)}
         self.places = places
-        """Places in shared and in scratch memory, by number."""
-        self.direct = direct
+        """Places in shared and in global memory, by number."""
 
     def begin(self) -> Iterator[str]:
         """C++ before the program. A thread of a CPU has an array instead of shared memory."""
@@ -85,9 +87,12 @@ class Placement:
         yield f"#define shared_number(k) shared_numbers[(k)*{THREADS} + threadIdx.x]"
         yield f'#define {FENCE[:-1]} asm volatile("" ::: "memory")'
         yield f"#else\nreal shared_numbers[{n}];\n#define shared_number(k) shared_numbers[k]\n#define {FENCE[:-1]}\n#endif"
-        yield "#define scratch_number(k) scratch_rows[(k)*worlds]"
-        yield from (f"#define {name} {place}" for name, place in (self.places | self.direct).items())
+        rows = len(self.scratch) * TOGETHER
+        yield f"real* const scratch_rows = x.scratch.data + (size_t)(w/{TOGETHER})*{rows} + w%{TOGETHER}; (void)scratch_rows;"
+        yield "#ifdef __CUDA_ARCH__\n__builtin_assume(__isGlobal(scratch_rows));\n#endif"
+        yield f"#define scratch_number(k) scratch_rows[(k)*{TOGETHER}]"
+        yield from (f"#define {name} {place}" for name, place in self.places.items())
 
     def end(self) -> Iterator[str]:
         """The reverse, after it."""
-        yield from (f"#undef {name}" for name in (*self.places, *self.direct, "shared_number", "scratch_number", FENCE[:-1]))
+        yield from (f"#undef {name}" for name in (*self.places, "shared_number", "scratch_number", FENCE[:-1]))

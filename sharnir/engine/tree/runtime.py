@@ -36,10 +36,15 @@ IS_OWN = wp.constant(real(OWN_AXES))
 OTHER_KINDS, OUTER_FORCES, LAWS_CHANGED, STEEP = range(1, 5)
 SLOTS = 3  # last steps of a call that are logged: what joints carry and accelerations at its end follow from them
 LOGGED = {"V": 3, "W": 3, "reaction_f": 3, "reaction_n": 3, "mean_axis": 3}
-"""In the world's axes: velocity and spin at the start of the step, and what it reports."""
+LOGGED |= {"p_axis": 3, "p_friction": 3, "p_limit": 3, "p_drive": 3, "p_lost": 1}
+"""In the world's axes: velocity and spin at the start of the step, and what it reports; impulses of up to three axes."""
+TOGETHER = 32  # worlds that stand beside each other in the log and in the scratch memory: those of a warp
 LOG_ROW = sum(LOGGED.values())
 LOG_SIZE = wp.constant(LOG_ROW)
-LOG_V, LOG_W, LOG_F, LOG_N, LOG_AXIS = (wp.constant(3 * k) for k in range(len(LOGGED)))
+LOG_V, LOG_W, LOG_F, LOG_N, LOG_AXIS, LOG_P_AXIS, LOG_P_FRICTION, LOG_P_LIMIT, LOG_P_DRIVE, LOG_P_LOST = (
+    wp.constant(3 * k) for k in range(len(LOGGED))
+)
+LOG_SLOTS, WARP = wp.constant(SLOTS), wp.constant(TOGETHER)
 IS_OTHER, IS_PUSHED, HAS_LAWS, IS_STEEP = (wp.constant(k) for k in (OTHER_KINDS, OUTER_FORCES, LAWS_CHANGED, STEEP))
 
 
@@ -185,8 +190,8 @@ class TreeStep:
     now_made: wp.array(dtype=wp.int32)  # [world] steps of the last launch
     reported: wp.array(dtype=wp.int32)  # [world] how many of these are in the log
     slot_end: wp.array(dtype=wp.int32)  # [world] the slot after that of the last of them
-    log: wp.array(dtype=real)  # [slot, link, number, world] see `LOGGED`
-    scratch: wp.array(dtype=real)  # [number, world] what has no room in registers and shared memory (`placement`)
+    log: wp.array(dtype=real)  # [worlds / TOGETHER, slot, link, number, world of these] see `LOGGED`
+    scratch: wp.array(dtype=real)  # [worlds / TOGETHER, number, world of these] see `placement`
     seen: wp.array(dtype=wp.int32)  # [world] 1: something is not as the last call left it, or not as built
     fresh: wp.array(dtype=wp.int32)  # [world] 1: coordinates were taken from the bodies
     mark: wp.array(dtype=wp.int32)  # [world] why it makes none: `OTHER_KINDS` …
@@ -239,10 +244,17 @@ def recall_apart(t: wp.array(dtype=TreeStep), i: int, what: int, w: int) -> real
 
 
 @wp.func
+def logged_number(t: wp.array(dtype=TreeStep), slot: int, i: int, what: int, w: int) -> real:
+    """A number of a link in the log of specialized steps."""
+    row = ((w // WARP * LOG_SLOTS + slot) * t[0].links + i) * LOG_SIZE + what
+    return t[0].log[row * WARP + w % WARP]
+
+
+@wp.func
 def logged(t: wp.array(dtype=TreeStep), slot: int, i: int, what: int, w: int) -> vec3:
-    """A vector of a link in the log of specialized steps."""
-    at = ((slot * t[0].links + i) * LOG_SIZE + what) * t[0].worlds + w
-    return vec3(t[0].log[at], t[0].log[at + t[0].worlds], t[0].log[at + 2 * t[0].worlds])
+    return vec3(
+        logged_number(t, slot, i, what, w), logged_number(t, slot, i, what + 1, w), logged_number(t, slot, i, what + 2, w)
+    )
 
 
 @wp.func

@@ -34,9 +34,9 @@ from sharnir.engine.tree.forest import (
 )
 from sharnir.engine.tree.history import KEPT
 from sharnir.engine.tree.placement import FENCE, NUMBER, Placement
-from sharnir.engine.tree.runtime import CPP, LAWS_CHANGED, LOG_ROW, LOGGED, OWN_AXES, ROOM, SLOTS, STEEP
+from sharnir.engine.tree.runtime import CPP, LAWS_CHANGED, LOG_ROW, LOGGED, OWN_AXES, ROOM, SLOTS, STEEP, TOGETHER
 from sharnir.engine.tree.step import finish, report, solve
-from sharnir.engine.tree.storage import IMPULSES, LAW, LAW_3, REPORT_3, SIZES, LinkView, offsets
+from sharnir.engine.tree.storage import IMPULSES, LAW, LAW_3, REPORT, REPORT_3, SIZES, LinkView, offsets
 from sharnir.engine.tree.unrolled import JudgedAxes, UnrolledTree
 from sharnir.laws.axis import INFINITE
 from sharnir.types import PRECISION
@@ -182,16 +182,18 @@ class SpecialTree(UnrolledTree):
                     self.put(i, name, [0.0] * SIZES[name])
 
     def put(self, i: int, name: str, x: list[Any]) -> None:
-        """What joints carry is logged in the world's axes."""
-        if name not in LOGGED_AT or name in ("V", "W"):
+        """What a step reports is logged, vectors in the world's axes."""
+        if name not in REPORT:
             super().put(i, name, x)
             return
-        base = self.forest.links[i].base
-        self.log(i, name, Vector(*x) if base < 0 else self.turns[base] @ Vector(*x))
+        if len(x) == 3 and name not in REPORT_3:
+            base = self.forest.links[i].base
+            x = x if base < 0 else list(self.turns[base] @ Vector(*x))
+        self.log(i, name.removesuffix("_3"), x)
 
-    def log(self, i: int, name: str, x: Vector) -> None:
+    def log(self, i: int, name: str, x: Any) -> None:
         for k, number in enumerate(x):
-            self.program.write(f"log_rows[{LOG_ROW * i + LOGGED_AT[name] + k}*worlds]", number)
+            self.program.write(f"log_rows[{(LOG_ROW * i + LOGGED_AT[name] + k) * TOGETHER}]", number)
 
     def log_motion(self) -> None:
         """Log velocities of the start of the step, and keep the links' axes of then."""
@@ -244,17 +246,16 @@ class Special(Unrolled):
     def _place(self, body: str) -> Placement:
         """Where the numbers of links are kept on a GPU; on a CPU they are variables."""
         if not self.on_gpu:
-            return Placement("", self.real, {})
-        direct = {own: place for own, place in self._copies() if own.rsplit("_", 2)[0] in PAST}
-        direct |= {own: place for own, place in self.tree.constants.items() if place.startswith("parameter(")}
-        return Placement(body, self.real, direct)
+            return Placement("", self.real, set())
+        once = {own for own, _ in self._copies() if own.rsplit("_", 2)[0] in PAST}
+        once |= {own for own, place in self.tree.constants.items() if place.startswith("parameter(")}
+        return Placement(body, self.real, once)
 
     def load(self) -> str:
-        return "\n".join(f"{own} = {place};" for own, place in self._copies() if own not in self.placement.direct)
+        return "\n".join(f"{own} = {place};" for own, place in self._copies())
 
     def store(self) -> str:
-        copies = ((own, place) for own, place in self._copies() if own in self._changed and own not in self.placement.direct)
-        return "\n".join(f"{place} = {own};" for own, place in copies)
+        return "\n".join(f"{place} = {own};" for own, place in self._copies() if own in self._changed)
 
     def simulation(self) -> str:
         p, tree = self.program, self.tree
@@ -271,7 +272,8 @@ class Special(Unrolled):
             p.say(f"const bool reporting = todo - made <= {SLOTS};")
             with p.block("if (reporting) {"):
                 p.say(f"x.part.data[w] = h; const int slot = {SLOTS} - (todo - made);")
-                p.say(f"real* const log_rows = x.log.data + (size_t)slot*{LOG_ROW * len(self.forest)}*worlds + w;")
+                rows = LOG_ROW * len(self.forest) * TOGETHER
+                p.say(f"real* const log_rows = x.log.data + ((size_t)(w/{TOGETHER})*{SLOTS} + slot)*{rows} + w%{TOGETHER};")
                 tree.log_motion()
                 report(tree)
                 tree.report_idle()
@@ -333,15 +335,14 @@ idle = still[k] ? idle + h : real(0.0); }} }}
             yield f"if (checking && !({' && '.join(checks)})) {{ x.mark.data[w] = {LAWS_CHANGED}; x.todo.data[w] = 0;"
             yield "if (x.fresh.data[w]) rows[0] = real(0.0); return 0; }"
         yield "if (steps <= 0) return 0;"
-        direct, placed = self.placement.direct, self.placement.places
+        placed = self.placement.places
         used = [n for n in sorted(self._used) if n not in tree.constants and not n.startswith("judged_")]
         if self.on_gpu:
             yield from self.placement.begin()
             yield from (f"{name} = real(0.0);" for name in used if name in placed)
         for name, place in tree.constants.items():
-            if name not in direct:
-                yield f"{name} = {place};" if name in placed else f"const real {name} = {place};"
-        yield "real " + ", ".join(f"{n} = real(0.0)" for n in used if n not in direct and n not in placed) + ";"
+            yield f"{name} = {place};" if name in placed else f"const real {name} = {place};"
+        yield "real " + ", ".join(f"{n} = real(0.0)" for n in used if n not in placed) + ";"
         yield from self._resting_tables()
         yield SPECIAL_BEGIN
         yield self.load()
@@ -367,9 +368,8 @@ const real fall = h*wp::sqrt(gx*gx + gy*gy + gz*gz); (void)fall;
 const real gravity0 = real(0.25)*h*h*gx, gravity1 = real(0.25)*h*h*gy, gravity2 = real(0.25)*h*h*gz;
 real* const rows = x.state.tree.data + w; real* const numbers = x.memory.data;
 const real* const parameters = x.parameters.data + w*x.parameter_world; const int parameter_stride = x.parameter_stride;
-real* const scratch_rows = x.scratch.data + w; (void)scratch_rows;
 #ifdef __CUDA_ARCH__
-__builtin_assume(__isGlobal(rows)); __builtin_assume(__isGlobal(parameters)); __builtin_assume(__isGlobal(scratch_rows));
+__builtin_assume(__isGlobal(rows)); __builtin_assume(__isGlobal(parameters));
 #endif
 #define stored(k) rows[(k)*worlds]
 #define parameter(k) parameters[(k)*parameter_stride]"""
