@@ -247,9 +247,6 @@ class Trees:
         names = list(m.joint_names)
         if len(places) > most:
             return f"the model has {len(places)} links; at most {most} are allowed"
-        if self.rotors:
-            body = next(name for name, at in m.body_names.items() if at == self.rotors[0])
-            return f"body {body!r} is a rotor: symmetric about its hinge, with nothing on it"
         if int(m.drives.count):
             driven = names[int(m.drives.joint.numpy()[0])]
             return f"joint {driven!r} has an engine or a cylinder, whose force is found before each step"
