@@ -67,10 +67,12 @@ class Placement:
         body: the program, with a FENCE before each sweep.
         real: the type of its numbers in C++.
         once: numbers that belong in global memory in any case.
+        stored: numbers of the state; those that most steps do not read belong there, too.
     """
 
-    def __init__(self, body: str, real: str, once: set[str]) -> None:
+    def __init__(self, body: str, real: str, once: set[str], stored: set[str]) -> None:
         uses = carried(body)
+        once = once | {n for n in stored if n not in uses}
         kept = sorted((n for n in uses if n not in once), key=lambda n: (uses[n], n))
         over = max(0, len(kept) - IN_REGISTERS[real] - IN_SHARED[real])
         self.scratch = sorted(once) + kept[:over]

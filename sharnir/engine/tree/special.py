@@ -124,13 +124,16 @@ class SpecialTree(UnrolledTree):
         laws = self.forest.links[i].laws
         if not laws:
             return set()
-        out = {"effort"}
+        several = self.kind_of(i) in SEVERAL and not np.any(laws.get("effort", 0.0))
+        out = set() if several else {"effort"}  # three numbers, and what follows from them: only if a force is commanded
         for first, group in GROUPS.items():
             if any(np.any(np.asarray(laws.get(n, LAWS[n]), float) != LAWS[n]) for n in first):
                 out |= set(group)
         return out
 
     def get(self, i: int, name: str) -> list[Any]:
+        if name == "command_3" and "effort" not in self.present[i]:
+            return [0.0] * 3
         if name not in PARAMETERS:
             return super().get(i, name)
         if (name in LAW or name in LAW_3) and not self.acts(i):
@@ -184,7 +187,8 @@ class SpecialTree(UnrolledTree):
     def put(self, i: int, name: str, x: list[Any]) -> None:
         """What a step reports is logged, vectors in the world's axes."""
         if name not in REPORT:
-            super().put(i, name, x)
+            if name != "command_3" or "effort" in self.present[i]:
+                super().put(i, name, x)
             return
         if len(x) == 3 and name not in REPORT_3:
             base = self.forest.links[i].base
@@ -246,10 +250,10 @@ class Special(Unrolled):
     def _place(self, body: str) -> Placement:
         """Where the numbers of links are kept on a GPU; on a CPU they are variables."""
         if not self.on_gpu:
-            return Placement("", self.real, set())
+            return Placement("", self.real, set(), set())
         once = {own for own, _ in self._copies() if own.rsplit("_", 2)[0] in PAST}
         once |= {own for own, place in self.tree.constants.items() if place.startswith("parameter(")}
-        return Placement(body, self.real, once)
+        return Placement(body, self.real, once, {own for own, _ in self._copies()})
 
     def load(self) -> str:
         return "\n".join(f"{own} = {place};" for own, place in self._copies())
