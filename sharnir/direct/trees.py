@@ -30,7 +30,8 @@ from sharnir.tables import of_first, table
 from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
 
 TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
-ACTED = {"double": 1000.0, "single": 1.0}  # times as much where laws act: energy is not kept as finely there
+ACTED = {"double": 1e4, "single": 1.0}  # times as much, at most, where laws act: energy is not kept as finely there,
+FROM_REST = 1e-9  # and no more than this of what the scene's accelerations change in a step
 ROUNDING = {"double": 1e-16, "single": 1e-7}  # rad or scene lengths, times the links: what changes by rounding
 LAW_TOLERANCE, LEAST_LAW = 1e-12, 1e-14  # of the scene's impulses: by which a law may be missed, and the least that is asked for
 HEAVY = 300.0  # times the mass of the lightest body: with rows, reactions of light links between alternate from step to step
@@ -182,9 +183,10 @@ class Trees:
         t.memory_number, t.memory_world = (1, memory) if on_cpu else (m.worlds, 1)
         t.own_axes = 0
         mass, length, speed = scene_scale(m, solver.dt)
-        least = TOLERANCE[PRECISION] * max(0.5 * solver.dt * speed / length, FINEST)
+        moved = 0.5 * solver.dt * speed / length  # rad: a mean speed of the scene, scaled as they are in a step
+        least = TOLERANCE[PRECISION] * max(moved, FINEST)
         t.tolerance = least * max(1.0, 0.1 * float(solver.settings.tolerance.numpy()[2]))
-        t.acted_tolerance = max(least * ACTED[PRECISION], t.tolerance)
+        t.acted_tolerance = max(min(least * ACTED[PRECISION], FROM_REST * 2.0 * moved * moved), t.tolerance)
         t.rounding = max(400 * t.tolerance, ROUNDING[PRECISION] * len(places))
         impulse = mass * length * speed
         t.law_tolerance, t.per_change = LAW_TOLERANCE * impulse * min(1.0, 1e3 * solver.dt), 1.0
