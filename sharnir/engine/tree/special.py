@@ -134,6 +134,8 @@ class SpecialTree(UnrolledTree):
     def get(self, i: int, name: str) -> list[Any]:
         if name == "command_3" and "effort" not in self.present[i]:
             return [0.0] * 3
+        if name in REPORT:
+            return [self.program.read(self._logged(i, name, k)) for k in range(SIZES[name])]
         if name not in PARAMETERS:
             return super().get(i, name)
         if (name in LAW or name in LAW_3) and not self.acts(i):
@@ -193,11 +195,14 @@ class SpecialTree(UnrolledTree):
         if len(x) == 3 and name not in REPORT_3:
             base = self.forest.links[i].base
             x = x if base < 0 else list(self.turns[base] @ Vector(*x))
-        self.log(i, name.removesuffix("_3"), x)
+        self.log(i, name, x)
 
     def log(self, i: int, name: str, x: Any) -> None:
         for k, number in enumerate(x):
-            self.program.write(f"log_rows[{(LOG_ROW * i + LOGGED_AT[name] + k) * TOGETHER}]", number)
+            self.program.write(self._logged(i, name, k), number)
+
+    def _logged(self, i: int, name: str, k: int) -> str:
+        return f"log_rows[{(LOG_ROW * i + LOGGED_AT[name.removesuffix('_3')] + k) * TOGETHER}]"
 
     def log_motion(self) -> None:
         """Log velocities of the start of the step, and keep the links' axes of then."""
