@@ -9,7 +9,7 @@ import warp as wp
 
 from sharnir.engine.tree import exact_several
 from sharnir.engine.tree.code import SIMULATION, Loop
-from sharnir.engine.tree.forest import KINDS, USUAL
+from sharnir.engine.tree.forest import KINDS, ROTOR, USUAL
 from sharnir.engine.tree.forms import is_taken_up, turn_twists
 from sharnir.engine.tree.kernel import CPU_FLAGS
 from sharnir.engine.tree.row_runtime import forget_rows, set_rows, store_rows
@@ -156,7 +156,7 @@ def module_kernel(which: int) -> Any:
     """The kernel of one of MODULES."""
     name, rows = MODULES[which], which == 2
     if name not in _kernels:
-        kinds = tuple(range(len(KINDS))) if which == 1 else USUAL
+        kinds = tuple(k for k in range(len(KINDS)) if k != ROTOR) if rows else tuple(range(len(KINDS))) if which else USUAL
         gear = None if rows else exact_several
         body = Loop(CPP, SIMULATION, pushed=True, kinds=kinds, second_gear=gear, rows=rows).simulation()
         _kernels[name] = make_kernel(body, name, which > 0, rows)

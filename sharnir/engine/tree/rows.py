@@ -28,6 +28,8 @@ from typing import Any
 
 from sharnir.emit.algebra import ZERO, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, minimum, select, sqrt
+from sharnir.engine.tree.ball_friction import BallFriction
+from sharnir.engine.tree.ball_laws import FRICTION, BallWithLaws
 from sharnir.engine.tree.closures import ANGLE, GEAR, POINT, ROD, ROWS, SPRING
 from sharnir.engine.tree.joints import Ball, Free, OneAxis, Prescribed, Slider, Weld
 from sharnir.engine.tree.several_axes import SeveralAxes, locked
@@ -298,6 +300,19 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
             return [*y], [*x], [*rate_y], could, (l, n + cross(out, l)), shift(l1, n1)
 
         return several
+    if isinstance(joint, BallFriction):
+        D3, B, K, arm = link.V3, link.B, link.K3, base.M @ link.local_anchor
+        shift = shift_of(PLAIN_BALL, link)
+
+        def rubbing(act: Impulse, rate: Impulse, own: Any, size_l: Any, size_n: Any) -> Answer:
+            (l, n), (l1, n1) = act, rate
+            by, x = D3 @ n, D3 @ n1
+            could = dot(n, by) + size_n * trace(D3)
+            y, rate_y = [*n], [*n1]
+            l, n, l1, n1 = l - B.T @ by, n - K @ by, l1 - B.T @ x, n1 - K @ x
+            return y, [*x], rate_y, could, (l, n + cross(arm, l)), shift(l1, n1)
+
+        return rubbing
     if isinstance(joint, Ball):
         D3, B, arm = link.D3, link.B, base.M @ link.local_anchor
         shift = shift_of(joint, link)
@@ -368,13 +383,17 @@ def shift_of(joint: Any, link: Any) -> Callable[[Vector, Vector], Impulse]:
 
 
 def ways(link: Any) -> Iterator[Any]:
-    """The link's joint as rows see it: a ball is one without laws, or one of several axes with laws."""
+    """The link's joint as rows see it: a ball is one without laws, with friction alone, or one of several axes with laws."""
     for joint in link.joints():
-        if isinstance(joint, SeveralAxes) and isinstance(joint, Ball):
+        if isinstance(joint, BallWithLaws):
             for _ in link.idle():
                 yield PLAIN_BALL
             for _ in link.acting():
-                yield joint
+                rubs = joint.rubs(link)
+                for _ in link.when(rubs):
+                    yield FRICTION
+                for _ in link.when(not_(rubs)):
+                    yield joint
         else:
             yield joint
 
@@ -385,13 +404,13 @@ def equation(joint: Any, link: Any) -> list[Any]:
         return [link.e]
     if isinstance(joint, Free):
         return [*link.dl, *link.e3]
-    return [*link.e3] if isinstance(joint, Ball | SeveralAxes) else []
+    return [*link.e3] if isinstance(joint, Ball | SeveralAxes | BallFriction) else []
 
 
 def put_equation(joint: Any, link: Any, e: list[Any]) -> None:
     if isinstance(joint, OneAxis):
         link.e = e[0]
-    elif isinstance(joint, Ball | SeveralAxes):
+    elif isinstance(joint, Ball | SeveralAxes | BallFriction):
         link.e3 = Vector(*e)
     elif isinstance(joint, Free):
         link.dl, link.e3 = Vector(*e[:3]), Vector(*e[3:])
@@ -470,6 +489,8 @@ def correct_impulses(tree: Any) -> None:
                         own = select(link.lock > 0.5, rows.responses("rate", r, at, 1)[0] * link.jump, own)
                     elif isinstance(joint, SeveralAxes):
                         own = dot(rows.responses("rate", r, at, 3), joint.respond(link, link.e3) - link.y_3)
+                    elif isinstance(joint, BallFriction):
+                        own = dot(rows.responses("rate", r, at, 3), joint.respond(link, link.e3) - link.zv)
                     elif isinstance(joint, Prescribed):
                         moves = dot(rows.responses("rate", r, at, 6), [*link.zl, *link.zv])
                         own = select(rows.resting & not_(rows.closing), moves, 0.0)
