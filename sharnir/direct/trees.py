@@ -20,19 +20,18 @@ from sharnir.engine.tree.runtime import LAWS_CHANGED, ROOM, TreeSettings, TreeSt
 from sharnir.engine.tree.special import PHASES, Specialized, acting_laws
 from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART
 from sharnir.errors import StepWarning
-from sharnir.model import DYNAMIC, KINEMATIC, Control, Model, State, fill, scene_scale
+from sharnir.model import KINEMATIC, Control, Model, State, fill, scene_scale
 from sharnir.rope.solver import HEARD, MOST_PASSES, NEVER
 from sharnir.sleep import SLOWEST, joining, reaches, rest_of
 from sharnir.solver import write
 from sharnir.spatial import matrix_to_quat
-from sharnir.tables import of_first, table
+from sharnir.tables import table
 from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
 
 TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
 ACTED = {"double": 50.0, "single": 1.0}  # times as much where laws act: energy is not kept as finely there
 ROUNDING = {"double": 1e-16, "single": 1e-7}  # rad or scene lengths, times the links: what changes by rounding
 LAW_TOLERANCE, LEAST_LAW = 1e-12, 1e-14  # of the scene's impulses: by which a law may be missed, and the least that is asked for
-HEAVY = 300.0  # times the mass of the lightest body: with rows, reactions of light links between alternate from step to step
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
 PACKAGE = os.path.dirname(os.path.dirname(__file__))  # whose files a warning is not told of
 PASSES = 30  # of an iteration: then the step is divided
@@ -82,8 +81,6 @@ class Trees:
     def act_on(self, control: Control) -> bool:
         """Whether all laws that act are known to the trees."""
         m = self.model
-        if self.closures and not self.settle(control):
-            return False
         if not m.speeds:
             return True
         motors = m.axes.resistance.numpy().any(-1)
@@ -100,24 +97,6 @@ class Trees:
             if friction[shared].any():
                 return False
         return True
-
-    def settle(self, control: Control) -> bool:
-        """Whether iterations without a second gear, as they are with rows, are known to end: not with friction or limits in
-        balls, friction that several axes share, bodies that weigh hundreds of times others, and axes that loops hold still.
-        """
-        m = self.model
-        if len(m.rigid) and m.rigid.any():
-            return False
-        mass = of_first(m.bodies.mass)[m.bodies.motion.numpy() == DYNAMIC]
-        if len(mass) and mass.max() > HEAVY * mass[mass > 0].min(initial=np.inf):
-            return False
-        if any(p.kind in (SLIDES, TURNS) for p in self.plan.places):
-            return False
-        if not m.speeds:
-            return True
-        friction = control.friction_static.numpy() + control.friction_dynamic.numpy() + control.friction_load.numpy()
-        balls = [(k, kind) for k, kind in enumerate(m.joint_kinds) if len(kind.turns) == 3]
-        return not any(kind.ball is not None or friction[m.v_start[k] : m.v_start[k] + kind.v_size].any() for k, kind in balls)
 
     @property
     def rows(self) -> int:

@@ -53,6 +53,8 @@ def solve(tree: Any) -> None:
         for _ in tree.in_second_gear():
             tree.second_gear.linearize(tree)
             know_responses(tree, tree.second_gear.linearize)
+            if tree.rows:
+                tree.second_gear.close_rows(tree)
             tree.clear_change()
             update_twists(tree, tree.second_gear.correct)
         for _ in tree.in_first_gear():
