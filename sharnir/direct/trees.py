@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import warp as wp
 from sharnir.engine.tree.around import begin_steps, end_steps
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.closures import ROWS, RowTables, closures_of
-from sharnir.engine.tree.forest import BALL, LAWS, PRESCRIBED, ROTOR, SLIDES, TURNS
+from sharnir.engine.tree.forest import BALL, LAWS, PRESCRIBED, ROTOR, SEVERAL
 from sharnir.engine.tree.generic import generic_kernel
 from sharnir.engine.tree.row_storage import KEPT, packed_tables, row_memory
 from sharnir.engine.tree.runtime import LAWS_CHANGED, ROOM, TreeSettings, TreeStep
@@ -45,11 +46,12 @@ class Trees:
 
     Args:
         solver: the `SolverDirect` whose model it is.
+        rough: joints to which friction was given after the model was built.
     """
 
-    def __init__(self, solver: Any) -> None:
+    def __init__(self, solver: Any, rough: Collection[int] = ()) -> None:
         self.solver, self.model = solver, solver.model
-        self.plan = Plan(self.model)
+        self.plan = Plan(self.model, rough)
         self._special: Specialized | None = None
         self.specialized = False  # whether the bound steps are
         self._generic: list[Any] | None = None  # launches of the code for any forest, where specialized code leaves steps to it
@@ -84,25 +86,26 @@ class Trees:
         if not m.speeds:
             return True
         motors = m.axes.resistance.numpy().any(-1)
+        return not any(motors[p.axis : p.axis + (len(p.slots) or 3)].any() for p in self.plan.places if p.kind in SEVERAL)
+
+    def roughened(self, control: Control) -> set[int]:
+        """Joints with friction that several axes share now, though each of these has a link of its own."""
+        m = self.model
+        if not m.speeds:
+            return set()
         friction = control.friction_static.numpy() + control.friction_dynamic.numpy() + control.friction_load.numpy()
-        groups = m.axes.group.numpy()
-        several = {p.axis: len(p.slots) or 3 for p in self.plan.places if p.kind in (BALL, SLIDES, TURNS)}
-        for k, kind in enumerate(m.joint_kinds):
-            axes = range(int(m.v_start[k]), int(m.v_start[k]) + kind.v_size)
-            together = {a + n for a in axes if a in several for n in range(several[a])}
-            if motors[sorted(together)].any():
-                return False
-            single = [a for a in axes if a not in together]
-            shared = [a for a in single if (groups[single] == groups[a]).sum() > 1]
-            if friction[shared].any():
-                return False
-        return True
+        groups, rough = m.axes.group.numpy(), friction.any(-1)
+        alone: dict[int, list[int]] = {}
+        for p in self.plan.places:
+            if p.axis >= 0 and p.kind not in SEVERAL:
+                alone.setdefault(p.joint, []).append(p.axis)
+        return {k for k, axes in alone.items() if any(rough[a] and (groups[axes] == groups[a]).sum() > 1 for a in axes)}
 
     @property
     def rows(self) -> int:
         """Numbers of `State.tree`."""
         closures = len(self.closures) + len(KEPT) * sum(ROWS[c.kind] for c in self.closures)
-        return 2 + ROOM * len(self.plan.places) + closures
+        return 2 + ROOM * self.plan.most + closures
 
     @property
     def takes(self) -> float:
