@@ -12,7 +12,7 @@ import sharnir as sh
 from sharnir.direct.trees import Trees
 
 sys.path.append(str(Path(__file__).parent.parent / "physics"))
-from mechanisms import pair_case  # noqa: E402
+from mechanisms import pair_case
 
 
 def ring(first, last, **moving):
