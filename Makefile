@@ -22,9 +22,9 @@ test: ## the fast tests, two at a time
 	$(MAKE) -s -j 2 .venv/.ready kernels
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-test-all: ## all tests, the slow ones too
+test-all: ## all tests, the slow ones too; times are asserted
 	$(MAKE) -s -j 2 .venv/.ready kernels
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m ""
+	SHARNIR_TIMES=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m ""
 
 # From the sources beside this file, whatever pip does to what is installed.
 kernels: .venv/.base

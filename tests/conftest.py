@@ -1,6 +1,7 @@
 """Shared by all tests."""
 
 import importlib.util
+import os
 import pathlib
 import sys
 
@@ -10,7 +11,13 @@ import pytest
 import sharnir as sh
 from sharnir.types import mat33, mat66, quat, real, vec3, vec6
 
+TIMES = os.environ.get("SHARNIR_TIMES") == "1"  # whether times are asserted: `make test-all` does
 EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
+
+
+def in_time(took, most, what="this"):
+    """Assert that a time keeps its bound, where times are asserted: on a busy machine they say more about what runs beside."""
+    assert not TIMES or took < most, f"{what} took {took:.3g}, at most {most:.3g} allowed"
 
 
 def load_example(name):

@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from conftest import in_time
 
 import sharnir as sh
 
@@ -275,7 +276,7 @@ def test_ctrl_c_is_heard_in_a_long_call(options):
         sim.step(30_000_000)
     late = time.perf_counter() - pressed[0]
     print(f"heard after {1e3 * late:.0f} ms")
-    assert late < 0.4
+    in_time(late, 0.4, "Ctrl-C")
     assert np.isfinite(sim.step().residual)
 
 

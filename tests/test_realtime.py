@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from conftest import in_time
 
 import sharnir as sh
 from sharnir.io.frames import decode
@@ -68,7 +69,8 @@ def test_a_busy_thread_beside_and_a_loop_that_comes_first():
     print(f"with a busy thread beside, {'first' if s.urgent else 'not'} among threads of the machine:\n{s.table()}")
     assert {thread for thread, _ in seen} == {threading.get_ident()} and Keeper.thread == 0
     assert ({way for _, way in seen} == {(os.SCHED_FIFO, 2)}) == s.urgent and policy() == before
-    assert not s.urgent or s.late.percentile(50) < 3e-3, "a thread that never lets go would hold it for 5 ms each time"
+    if s.urgent:  # a thread that never lets go would hold it for 5 ms each time
+        in_time(s.late.percentile(50), 3e-3, "a tick that comes first")
     slow = sh.RealTime(door(0.02), control=lambda sim: seen.append((Keeper.thread, None)))
     slow.run(0.04)
     assert seen[-1][0] == 0, "a long tick lets others run beside it"

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from conftest import in_time
 
 import sharnir as sh
 from sharnir.sensors import IMU, Distance, ForceTorque, Lidar, Noise
@@ -48,7 +49,7 @@ def test_many_sensors_cost_as_much_as_a_few():
         sims.append(sh.Simulation(scene, 0.005))
     without, few, many = cpu_per_step(sims)
     print(f"µs per step: {without:.1f} without sensors, {few:.1f} with 2, {many:.1f} with 24")
-    assert many - without < 200.0, "24 sensors one by one took 4000 µs"
+    in_time(many - without, 200.0, "24 sensors, which took 4000 µs one by one,")
 
 
 @pytest.mark.slow

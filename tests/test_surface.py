@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from conftest import in_time
 
 import sharnir as sh
 from sharnir.spatial import quat_exp
@@ -58,7 +59,7 @@ def test_values_by_name_cost_next_to_nothing(solver):
     }
     print(f"{solver}: " + ", ".join(f"{name} {took:.2f} of {most:g} µs" for name, (took, most) in found.items()))
     for name, (took, most) in found.items():
-        assert took < SLOW * most, name
+        in_time(took, SLOW * most, name)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -250,7 +251,8 @@ def test_a_path_costs_little():
     led.run(1.0)
     off = abs(led.body("hand").position[0] - 0.1)
     print(f"a path takes {took:.1f} µs a step; the body is {off:.1e} m off it")
-    assert took < SLOW * 3.0 and off < 1e-12
+    assert off < 1e-12
+    in_time(took, SLOW * 3.0, "a path")
 
 
 def test_bound_dynamics_are_the_functions_and_quick():
@@ -282,7 +284,8 @@ def test_bound_dynamics_are_the_functions_and_quick():
     }
     print(f"{worst:.1e} off; " + ", ".join(f"{name} {took:.1f} of {most:g} µs" for name, (took, most) in times.items()))
     assert worst < 1e-12 and np.abs(bound.pose(found, "link 5")[0] - place).max() < 1e-9
-    assert all(took < SLOW * most for took, most in times.values())
+    for name, (took, most) in times.items():
+        in_time(took, SLOW * most, name)
     for bad, word in (((q[:3], v, a), "shape"), ((q * np.nan, v, a), "nan among"), (("x", v, a), "'x'")):
         with pytest.raises(sh.SimulationError, match=word):
             bound.inverse_dynamics(*bad)
@@ -296,7 +299,8 @@ def test_help_comes_at_once():
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     print(f"--help took {took:.2f} s of a processor")
-    assert "info" in done.stdout and took < 2 * 0.5
+    assert "info" in done.stdout
+    in_time(took, 2 * 0.5, "--help")
 
 
 def test_targets_without_a_gain_are_refused():

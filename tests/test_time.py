@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import in_time
 
 import sharnir as sh
 
@@ -85,7 +86,7 @@ def test_no_step_of_a_small_scene_takes_long(kind):
         sim = scene_of(kind, seed, dt, **DIRECT)
         top, where = slowest(sim, 24, put_askew if "askew" in kind else None)
         print(f"{kind} {seed}: at most {1e3 * top:.1f} ms (step {where})")
-        assert top < 0.1
+        in_time(top, 0.1, f"step {where}")
 
 
 # ---- budgets ----------------------------------------------------------------------------------------------------------------
@@ -168,7 +169,7 @@ def test_a_budget_holds(kind):
                 assert not report._met or report.elapsed > 4e-3
                 assert kind == "sequential ropes" or sim.gaps().max(initial=0.0) < 1e-6, "a cut step leaves joints closed"
     print(f"{kind}: at most {1e3 * worst:.2f} ms with a budget of 4 ms, {cut} steps cut")
-    assert worst < 8e-3
+    in_time(worst, 8e-3, "a step with a budget of 4 ms")
 
 
 def whipped(dt):
@@ -303,7 +304,8 @@ def test_ctrl_c_acts_within_a_fifth_of_a_second(kind):
         if late < 0.2:
             break
     print(f"{kind}: heard after {1e3 * late:.0f} ms")
-    assert late < 0.2
+    assert np.isfinite(late)
+    in_time(late, 0.2, "Ctrl-C")
 
 
 # ---- memory -----------------------------------------------------------------------------------------------------------------

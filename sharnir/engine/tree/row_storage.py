@@ -391,9 +391,9 @@ class LoopRows(RowMath):
         p, row = self.program, self.tree.row
         with p.block("for (int k = t_path_start[c]; k < t_path_start[c + 1]; ++k) {"):
             p.say("const int i = t_path[k], offset = t_offset[k]; if (kinds[i] < 0) continue;")
-            p.say(f"const int own = {row}*(i + 1), base = {row}*(bases[i] + 1), axis = axis_of(i); (void)axis;")
-            p.say(f"const int apart = {row}*(links + 1) + {ROW_APART}*i; (void)apart;")
-            p.say(f"const int rows_own = {self.tree.row_place('i')}, rows_base = {self.tree.row_place('bases[i]')};")
+            p.say(f"const Place own = {row}*(i + 1), base = {row}*(bases[i] + 1); const int axis = axis_of(i); (void)axis;")
+            p.say(f"const Place apart = {row}*(links + 1) + {ROW_APART}*i; (void)apart;")
+            p.say(f"const Place rows_own = {self.tree.row_place('i')}, rows_base = {self.tree.row_place('bases[i]')};")
             yield LinkView(self.tree, "own"), "offset"
 
     def _sums(self, link: LinkView, k: Any) -> list[str]:
@@ -476,7 +476,7 @@ class RowLoopTree(LoopTree):
 
     def links(self, inward: bool = False) -> Iterator[LinkView]:
         for link in super().links(inward):
-            self.program.say(f"const int rows_own = {self.row_place('i')}, rows_base = {self.row_place('bases[i]')};")
+            self.program.say(f"const Place rows_own = {self.row_place('i')}, rows_base = {self.row_place('bases[i]')};")
             yield link
 
     def place(self, at: str, name: str, k: int) -> str:
