@@ -362,18 +362,7 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
 
         return several
     if isinstance(joint, BallFriction):
-        D3, B, K, arm = link.V3, link.B, link.K3, base.M @ link.local_anchor
-        shift = shift_of(PLAIN_BALL, link)
-
-        def rubbing(act: Impulse, rate: Impulse, own: Any, size_l: Any, size_n: Any) -> Answer:
-            (l, n), (l1, n1) = act, rate
-            by, x = D3 @ n, D3 @ n1
-            could = dot(n, by) + size_n * trace(D3)
-            y, rate_y = [*n], [*n1]
-            l, n, l1, n1 = l - B.T @ by, n - K @ by, l1 - B.T @ x, n1 - K @ x
-            return y, [*x], rate_y, could, (l, n + cross(arm, l)), shift(l1, n1)
-
-        return rubbing
+        return friction_response(link)
     if isinstance(joint, Ball):
         D3, B, arm = link.D3, link.B, base.M @ link.local_anchor
         shift = shift_of(joint, link)
@@ -406,6 +395,23 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
         return [*u, *g], [*l1, *n1], [], could, (ZERO, ZERO), (ZERO, ZERO)
 
     return free
+
+
+def friction_response(link: Any) -> Callable[[Impulse, Impulse, Any, Any, Any], Answer]:
+    """`response_of` a ball on which friction acts alone."""
+    base = link.base
+    D3, B, K, arm = link.V3, link.B, link.K3, base.M @ link.local_anchor
+    shift = shift_of(PLAIN_BALL, link)
+
+    def rubbing(act: Impulse, rate: Impulse, own: Any, size_l: Any, size_n: Any) -> Answer:
+        (l, n), (l1, n1) = act, rate
+        by, x = D3 @ n, D3 @ n1
+        could = dot(n, by) + size_n * trace(D3)
+        y, rate_y = [*n], [*n1]
+        l, n, l1, n1 = l - B.T @ by, n - K @ by, l1 - B.T @ x, n1 - K @ x
+        return y, [*x], rate_y, could, (l, n + cross(arm, l)), shift(l1, n1)
+
+    return rubbing
 
 
 def held_response(link: Any) -> Any:
