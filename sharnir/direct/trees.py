@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.engine.tree.around import begin_steps, end_steps
+from sharnir.engine.tree.around import begin_links, begin_worlds, end_joints, end_links, end_worlds, place_links
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.closures import ROWS, RowTables, closures_of
-from sharnir.engine.tree.forest import BALL, LAWS, PRESCRIBED, ROTOR, SEVERAL
+from sharnir.engine.tree.forest import BALL, LAWS, PRESCRIBED, ROTOR, SEVERAL, SLIDER, SLIDES, TURNS
 from sharnir.engine.tree.generic import generic_kernel
+from sharnir.engine.tree.placement import THREADS
 from sharnir.engine.tree.row_storage import KEPT, packed_tables, row_memory
-from sharnir.engine.tree.runtime import LAWS_CHANGED, ROOM, TreeSettings, TreeStep
-from sharnir.engine.tree.special import PHASES, Specialized, acting_laws
+from sharnir.engine.tree.runtime import LAWS_CHANGED, LOG_ROW, ROOM, SLOTS, TOGETHER, TreeSettings, TreeStep
+from sharnir.engine.tree.special import Specialized, acting_laws
 from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART
 from sharnir.errors import StepWarning
 from sharnir.model import KINEMATIC, Control, Model, State, fill, scene_scale
@@ -185,16 +186,17 @@ class Trees:
         t.breakable = int(((strength < 1e30) & (strength > 0)).any())
         t.work = self.work
         fill(t, m, n, "turn origin")
-        fill(t, m, None, "pushed passes change part taken hit slow loaded todo now_made fresh mark")
+        fill(t, m, None, "pushed passes change part taken hit slow loaded todo now_made fresh mark reported slot_end seen")
         t.parts, t.projected, t.done, t.residual = solver.parts, solver.projected, solver.done, solver.residual
         t.grades, t.made = solver.grades, solver._made
+        self.specialized = self._is_specialized(control)
+        solver._spread = self.specialized and self.measures and not self.model.spring_names
         solver._watch(state, control, 0)
         t.contacts = joining(m, state, control)
         self._rest = rest_of(m, solver.settings, state, state, control, t.contacts)
         t.rest = self._rest[0]
         solver._passes, solver._pace = t.passes, self.takes
         write(solver.settings.iterations, solver._caps(solver._capped))
-        self.specialized = self._is_specialized(control)
         if self.specialized:
             return self._specialize(t, control)
         solver._kernel = self._generic_kernel()
@@ -229,9 +231,6 @@ class Trees:
         names = list(m.joint_names)
         if len(places) > most:
             return f"the model has {len(places)} links; at most {most} are allowed"
-        if self.rotors:
-            body = next(name for name, at in m.body_names.items() if at == self.rotors[0])
-            return f"body {body!r} is a rotor: symmetric about its hinge, with nothing on it"
         if int(m.drives.count):
             driven = names[int(m.drives.joint.numpy()[0])]
             return f"joint {driven!r} has an engine or a cylinder, whose force is found before each step"
@@ -258,6 +257,9 @@ class Trees:
             self._special = Specialized(self.plan, m, control, wp.get_device(device).is_cuda)
         t.unfinished, t.going_on = (wp.zeros(1, dtype=wp.int32, device=device) for _ in range(2))
         t.special = 1
+        room = -(-m.worlds // TOGETHER) * TOGETHER
+        t.scratch = wp.zeros(self._special.scratch * room, dtype=real, device=device)
+        t.log = wp.zeros(SLOTS * len(self.plan.places) * LOG_ROW * room, dtype=real, device=device)
         own = TreeStep()
         for name in TreeStep.vars:  # type: ignore[attr-defined]
             setattr(own, name, getattr(t, name))
@@ -266,21 +268,35 @@ class Trees:
         self._left = wp.zeros(m.worlds, dtype=wp.int32, device=device)
         self._seen = wp.zeros(1, dtype=wp.int32, device="cpu", pinned=wp.get_device(device).is_cuda)
         solver._kernel = self._special.kernel()
-        load_modules([solver._kernel.module, begin_steps.module], device, None if self._on_cpu else BLOCK)
+        load_modules([solver._kernel.module], device, None if self._on_cpu else THREADS)
+        load_modules([begin_links.module], device, None if self._on_cpu else BLOCK)
         return alone(own, TreeStep, device), own
 
     def make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         """Launch the specialized steps of some worlds."""
-        how: dict[str, Any] = {"dim": worlds, "device": self.model.device} | ({} if self._on_cpu else {"block_dim": BLOCK})
         if not self._on_cpu:
             self._whole.unfinished.zero_()
-        wp.launch(begin_steps, inputs=[step, first, steps], **how)
-        phases = PHASES[-1:] if steps is self.solver._single else PHASES
-        for phase in phases:
-            wp.launch(self.solver._kernel, inputs=[step, first, phase, int(phase == phases[0])], **how)
-            wp.launch(end_steps, inputs=[step, first, steps, phase], **how)
+        links = len(self.plan.places)
+        self._launch(begin_links, (links, worlds), step, first, steps)
+        self._launch(begin_worlds, worlds, step, first, steps)
+        parts = (0,) if steps is self.solver._single or not self._apart else tuple(range(SLOTS, -1, -1))
+        for after in parts:
+            self._launch(self.solver._kernel, worlds, step, first, after, int(after == parts[0]), block=THREADS)
+            self._launch(place_links, (links, worlds), step, first)
+            self._launch(end_links, (links, worlds), step, first)
+            self._launch(end_joints, (links, worlds), step, first)
+            self._launch(end_worlds, worlds, step, first, steps, after)
         if not self._on_cpu:
             wp.copy(self._seen, self._whole.unfinished)
+
+    def _launch(self, kernel: Any, dim: Any, *inputs: Any, block: int = BLOCK) -> None:
+        how: dict[str, Any] = {} if self._on_cpu else {"block_dim": block}
+        wp.launch(kernel, dim=dim, inputs=list(inputs), device=self.model.device, **how)
+
+    @property
+    def _apart(self) -> bool:
+        """Whether each of the last steps of a call is a launch: what some joints carry is read with the pose of its own step."""
+        return any(p.kind in (SLIDES, TURNS) or (p.sense < 0 and p.kind == SLIDER) for p in self.plan.places)
 
     @property
     def _on_cpu(self) -> bool:
