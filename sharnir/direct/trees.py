@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import warp as wp
 from sharnir.engine.tree.around import begin_links, begin_worlds, end_joints, end_links, end_worlds, place_links
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.closures import ROWS, RowTables, closures_of
-from sharnir.engine.tree.forest import BALL, LAWS, PRESCRIBED, ROTOR, SLIDER, SLIDES, TURNS
+from sharnir.engine.tree.forest import BALL, LAWS, PRESCRIBED, ROTOR, SEVERAL, SLIDER, SLIDES, TURNS
 from sharnir.engine.tree.generic import generic_kernel
 from sharnir.engine.tree.placement import THREADS
 from sharnir.engine.tree.row_storage import KEPT, packed_tables, row_memory
@@ -21,12 +22,12 @@ from sharnir.engine.tree.runtime import LAWS_CHANGED, LOG_ROW, ROOM, SLOTS, TOGE
 from sharnir.engine.tree.special import Specialized, acting_laws
 from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART
 from sharnir.errors import StepWarning
-from sharnir.model import DYNAMIC, KINEMATIC, Control, Model, State, fill, scene_scale
+from sharnir.model import KINEMATIC, Control, Model, State, fill, scene_scale
 from sharnir.rope.solver import HEARD, MOST_PASSES, NEVER
 from sharnir.sleep import SLOWEST, joining, reaches, rest_of
 from sharnir.solver import write
 from sharnir.spatial import matrix_to_quat
-from sharnir.tables import of_first, table
+from sharnir.tables import table
 from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
 
 TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
@@ -34,7 +35,6 @@ ACTED = {"double": 1e4, "single": 1.0}  # times as much, at most, where laws act
 FROM_REST = 1e-9  # and no more than this of what the scene's accelerations change in a step
 ROUNDING = {"double": 1e-16, "single": 1e-7}  # rad or scene lengths, times the links: what changes by rounding
 LAW_TOLERANCE, LEAST_LAW = 1e-12, 1e-14  # of the scene's impulses: by which a law may be missed, and the least that is asked for
-HEAVY = 300.0  # times the mass of the lightest body: with rows, reactions of light links between alternate from step to step
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
 PACKAGE = os.path.dirname(os.path.dirname(__file__))  # whose files a warning is not told of
 PASSES = 30  # of an iteration: then the step is divided
@@ -48,11 +48,12 @@ class Trees:
 
     Args:
         solver: the `SolverDirect` whose model it is.
+        rough: joints to which friction was given after the model was built.
     """
 
-    def __init__(self, solver: Any) -> None:
+    def __init__(self, solver: Any, rough: Collection[int] = ()) -> None:
         self.solver, self.model = solver, solver.model
-        self.plan = Plan(self.model)
+        self.plan = Plan(self.model, rough)
         self._special: Specialized | None = None
         self.specialized = False  # whether the bound steps are
         self._generic: list[Any] | None = None  # launches of the code for any forest, where specialized code leaves steps to it
@@ -84,48 +85,29 @@ class Trees:
     def act_on(self, control: Control) -> bool:
         """Whether all laws that act are known to the trees."""
         m = self.model
-        if self.closures and not self.settle(control):
-            return False
         if not m.speeds:
             return True
         motors = m.axes.resistance.numpy().any(-1)
-        friction = control.friction_static.numpy() + control.friction_dynamic.numpy() + control.friction_load.numpy()
-        groups = m.axes.group.numpy()
-        several = {p.axis: len(p.slots) or 3 for p in self.plan.places if p.kind in (BALL, SLIDES, TURNS)}
-        for k, kind in enumerate(m.joint_kinds):
-            axes = range(int(m.v_start[k]), int(m.v_start[k]) + kind.v_size)
-            together = {a + n for a in axes if a in several for n in range(several[a])}
-            if motors[sorted(together)].any():
-                return False
-            single = [a for a in axes if a not in together]
-            shared = [a for a in single if (groups[single] == groups[a]).sum() > 1]
-            if friction[shared].any():
-                return False
-        return True
+        return not any(motors[p.axis : p.axis + (len(p.slots) or 3)].any() for p in self.plan.places if p.kind in SEVERAL)
 
-    def settle(self, control: Control) -> bool:
-        """Whether iterations without a second gear, as they are with rows, are known to end: not with friction or limits in
-        balls, friction that several axes share, bodies that weigh hundreds of times others, and axes that loops hold still.
-        """
+    def roughened(self, control: Control) -> set[int]:
+        """Joints with friction that several axes share now, though each of these has a link of its own."""
         m = self.model
-        if len(m.rigid) and m.rigid.any():
-            return False
-        mass = of_first(m.bodies.mass)[m.bodies.motion.numpy() == DYNAMIC]
-        if len(mass) and mass.max() > HEAVY * mass[mass > 0].min(initial=np.inf):
-            return False
-        if any(p.kind in (SLIDES, TURNS) for p in self.plan.places):
-            return False
         if not m.speeds:
-            return True
+            return set()
         friction = control.friction_static.numpy() + control.friction_dynamic.numpy() + control.friction_load.numpy()
-        balls = [(k, kind) for k, kind in enumerate(m.joint_kinds) if len(kind.turns) == 3]
-        return not any(kind.ball is not None or friction[m.v_start[k] : m.v_start[k] + kind.v_size].any() for k, kind in balls)
+        groups, rough = m.axes.group.numpy(), friction.any(-1)
+        alone: dict[int, list[int]] = {}
+        for p in self.plan.places:
+            if p.axis >= 0 and p.kind not in SEVERAL:
+                alone.setdefault(p.joint, []).append(p.axis)
+        return {k for k, axes in alone.items() if any(rough[a] and (groups[axes] == groups[a]).sum() > 1 for a in axes)}
 
     @property
     def rows(self) -> int:
         """Numbers of `State.tree`."""
         closures = len(self.closures) + len(KEPT) * sum(ROWS[c.kind] for c in self.closures)
-        return 2 + ROOM * len(self.plan.places) + closures
+        return 2 + ROOM * self.plan.most + closures
 
     @property
     def takes(self) -> float:

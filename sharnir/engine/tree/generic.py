@@ -7,10 +7,10 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.engine.tree import exact_several
+from sharnir.engine.tree import exact_rows, exact_several
 from sharnir.engine.tree.after import break_joints, count, keep, store, store_report
 from sharnir.engine.tree.code import SIMULATION, Loop
-from sharnir.engine.tree.forest import KINDS, USUAL
+from sharnir.engine.tree.forest import KINDS, ROTOR, USUAL
 from sharnir.engine.tree.forms import is_taken_up, turn_twists
 from sharnir.engine.tree.kernel import CPU_FLAGS
 from sharnir.engine.tree.row_runtime import forget_rows, set_rows, store_rows
@@ -137,23 +137,24 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
     return tree_steps
 
 
-MODULES = ("sharnir.trees", "sharnir.trees_all", "sharnir.trees_rows")
-"""Usual kinds of joints; all kinds, and drives of the table; usual kinds, drives, and rows beside the forest. Few, so that little
-is compiled; the first serves most scenes and is the quickest."""
+MODULES = ("sharnir.trees", "sharnir.trees_all", "sharnir.trees_rows", "sharnir.trees_rows_all")
+"""Usual kinds of joints; all kinds, and drives of the table; both with drives and rows beside the forest. Few, so that little is
+compiled; the first serves most scenes and is the quickest."""
 _kernels: dict[str, Any] = {}
 
 
 def generic_kernel(drives: bool, kinds: Collection[int] = (), rows: bool = False) -> Any:
     """The kernel for any forest with joints of these kinds, with drives of the table and rows beside it or without."""
-    return module_kernel(2 if rows else int(drives or not set(kinds) <= set(USUAL)))
+    rare = not set(kinds) <= set(USUAL)
+    return module_kernel(2 + rare if rows else int(drives or rare))
 
 
 def module_kernel(which: int) -> Any:
     """The kernel of one of MODULES."""
-    name, rows = MODULES[which], which == 2
+    name, rows = MODULES[which], which > 1
     if name not in _kernels:
-        kinds = tuple(range(len(KINDS))) if which == 1 else USUAL
-        gear = None if rows else exact_several
+        kinds = tuple(k for k in range(len(KINDS)) if not (rows and k == ROTOR)) if which % 2 else USUAL
+        gear = exact_rows if rows else exact_several
         body = Loop(CPP, SIMULATION, pushed=True, kinds=kinds, second_gear=gear, rows=rows).simulation()
         _kernels[name] = make_kernel(body, name, which > 0, rows)
     return _kernels[name]

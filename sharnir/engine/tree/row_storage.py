@@ -24,6 +24,8 @@ DEPENDENT, HELD, WIDE = (1e-10, 1e-4), (1e-13, 1e-6), (1e-9, 1e-4)
 FALLS = 0.25  # of the square of the largest gap: what a round that closes the pose leaves of it
 # of links, where there are rows
 LINK_FIELDS = {"origin": 3, "row_f": 3, "row_n": 3, "row_e": 1, "path_e": 1}
+# of the second gear: what impulses add to a link's derivative; what its base feels of its joint's motion, by columns
+LINK_FIELDS |= {"row_A": 1, "row_B": 9, "row_C": 9, "row_D": 9, "column_l": 3, "column_a": 3, "columns_l": 9, "columns_a": 9}
 PATH = ("l", "n", "rate_l", "rate_n")  # force and moment of J, then of J₁
 LINK_FIELDS |= {f"path_{part}{k}": 3 for k in range(MOST) for part in PATH}
 VECTORS = ("start_a", "start_b", "start", "arm_a", "arm_b", "line", "line_1", "force")
@@ -59,6 +61,10 @@ class ClosureView:
     @property
     def b(self) -> Any:
         return self.rows.end(self.at, "b")
+
+    def is_ground(self, side: str) -> Any:
+        """Whether a or b is the ground."""
+        return self.rows.is_ground(self.at, side)
 
     @property
     def h(self) -> Any:
@@ -112,7 +118,7 @@ class RowMath:
         """How much of the gap of a weld a step closes: its rounding is not to shake velocities."""
         return 1.0 if self.tree.closes else CLOSES
 
-    def responses(self, name: str, r: Any, at: Any, n: int) -> list[Any]:
+    def responses(self, r: Any, at: Any, name: str, n: int) -> list[Any]:
         """n numbers of row r from `at` on: y, x, or rate (y₁)."""
         return [self.get(name, p) for p in self._places(r, at, n)]
 
@@ -189,6 +195,9 @@ class NumberRows(RowMath):
     def end(self, c: int, side: str) -> Any:
         link = self.whole(side, c)
         return self.tree.ground() if link == GROUND else LinkView(self.tree, link)
+
+    def is_ground(self, c: int, side: str) -> bool:
+        return self.whole(side, c) == GROUND
 
     def path(self, c: ClosureView) -> Iterator[tuple[LinkView, int]]:
         """Links from the closure to the ground, and where the numbers of a row for each begin."""
@@ -374,6 +383,9 @@ class LoopRows(RowMath):
 
     def end(self, c: str, side: str) -> LinkView:
         return LinkView(self.tree, f"end_{side}")
+
+    def is_ground(self, c: str, side: str) -> Any:
+        return value(f"(t_{side}[c] < 0)", "bool")
 
     def path(self, c: ClosureView) -> Iterator[tuple[LinkView, str]]:
         p, row = self.program, self.tree.row
