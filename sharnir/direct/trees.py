@@ -164,24 +164,13 @@ class Trees:
         on_cpu = wp.get_device(device).is_cpu
         t.memory_number, t.memory_world = (1, memory) if on_cpu else (m.worlds, 1)
         t.own_axes = 0
-        mass, length, speed = scene_scale(m, solver.dt)
-        moved = 0.5 * solver.dt * speed / length  # rad: a mean speed of the scene, scaled as they are in a step
-        least = TOLERANCE[PRECISION] * max(moved, FINEST)
-        t.tolerance = least * max(1.0, 0.1 * float(solver.settings.tolerance.numpy()[2]))
-        t.acted_tolerance = max(min(least * ACTED[PRECISION], FROM_REST * 2.0 * moved * moved), t.tolerance)
-        t.rounding = max(400 * t.tolerance, ROUNDING[PRECISION] * len(places))
-        impulse = mass * length * speed
-        t.law_tolerance, t.per_change = LAW_TOLERANCE * impulse * min(1.0, 1e3 * solver.dt), 1.0
-        if int(solver.settings.absolute.numpy()[0]):  # an impulse, N·s or N·m·s
-            t.law_tolerance = max(float(solver.settings.tolerance.numpy()[0]), LEAST_LAW * impulse)
-            t.per_change = 2.0 * mass * length / solver.dt
+        self._set_tolerances(t)
         reach = reaches(m)
         t.reach = wp.array(
             [reach[p.body] if p.body >= 0 and not p.part and p.kind != PRESCRIBED else -1.0 for p in places],
             dtype=real,
             device=device,
         )
-        t.slowest = SLOWEST * speed
         strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if m.joint_kinds else np.ones(0)
         t.breakable = int(((strength < 1e30) & (strength > 0)).any())
         t.work = self.work
@@ -202,6 +191,22 @@ class Trees:
         solver._kernel = self._generic_kernel()
         load_modules([solver._kernel.module], device)
         return alone(t, TreeStep, device), t
+
+    def _set_tolerances(self, t: Any) -> None:
+        """What iterations may leave, and the speed below which bodies stand still, by the scene's scales."""
+        solver, m, places = self.solver, self.model, self.plan.places
+        mass, length, speed = scene_scale(m, solver.dt)
+        moved = 0.5 * solver.dt * speed / length  # rad: a mean speed of the scene, scaled as they are in a step
+        least = TOLERANCE[PRECISION] * max(moved, FINEST)
+        t.tolerance = least * max(1.0, 0.1 * float(solver.settings.tolerance.numpy()[2]))
+        t.acted_tolerance = max(min(least * ACTED[PRECISION], FROM_REST * 2.0 * moved * moved), t.tolerance)
+        t.rounding = max(400 * t.tolerance, ROUNDING[PRECISION] * len(places))
+        impulse = mass * length * speed
+        t.law_tolerance, t.per_change = LAW_TOLERANCE * impulse * min(1.0, 1e3 * solver.dt), 1.0
+        if int(solver.settings.absolute.numpy()[0]):  # an impulse, N·s or N·m·s
+            t.law_tolerance = max(float(solver.settings.tolerance.numpy()[0]), LEAST_LAW * impulse)
+            t.per_change = 2.0 * mass * length / solver.dt
+        t.slowest = SLOWEST * speed
 
     def _generic_kernel(self) -> Any:
         kinds = {p.kind for p in self.plan.places if p.kind >= 0}
