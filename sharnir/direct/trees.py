@@ -31,7 +31,7 @@ from sharnir.tables import table
 from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
 
 TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
-ACTED = {"double": 1e4, "single": 1.0}  # times as much, at most, where laws act: energy is not kept as finely there,
+ACTED = {"double": 1e3, "single": 1.0}  # times as much, at most, where laws act: energy is not kept as finely there,
 FROM_REST = 1e-9  # and no more than this of what the scene's accelerations change in a step
 ROUNDING = {"double": 1e-16, "single": 1e-7}  # rad or scene lengths, times the links: what changes by rounding
 LAW_TOLERANCE, LEAST_LAW = 1e-12, 1e-14  # of the scene's impulses: by which a law may be missed, and the least that is asked for
