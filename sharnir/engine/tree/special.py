@@ -83,7 +83,7 @@ def acting_laws(model: Any, control: Any) -> dict[str, np.ndarray]:
 def is_absent(name: str, place: str) -> str:
     """The condition that a law does not act: its value is that of none."""
     compare = {"limit_lower": "<=", "limit_upper": ">=", "servo_max_force": ">="}.get(name, "==")
-    return f"{place} {compare} real({LAWS[name]!r})"
+    return f"({place} {compare} real({LAWS[name]!r}))"
 
 
 class SpecialJudged(JudgedAxes):
@@ -134,6 +134,8 @@ class SpecialTree(UnrolledTree):
     def get(self, i: int, name: str) -> list[Any]:
         if name == "command_3" and "effort" not in self.present[i]:
             return [0.0] * 3
+        if name in REPORT:
+            return [self.program.read(self._logged(i, name, k)) for k in range(SIZES[name])]
         if name not in PARAMETERS:
             return super().get(i, name)
         if (name in LAW or name in LAW_3) and not self.acts(i):
@@ -175,7 +177,7 @@ class SpecialTree(UnrolledTree):
             several = self.kind_of(i) == BALL
             names = [n for n in POTENT if not (several and n.startswith("limit"))]  # of a ball they are the joint's
             each = (is_absent(n, f"law_{n}({first + k})") for n in names for k in range(3 if several else 1))
-            yield f"(x.acts.data[{i} + {len(self.forest)}*w] == 0 || ({' && '.join(each)}))"
+            yield f"((x.acts.data[{i} + {len(self.forest)}*w] == 0) | ({' & '.join(each)}))"
 
     def report_idle(self) -> None:
         """Laws give no impulses to axes without them."""
@@ -193,11 +195,14 @@ class SpecialTree(UnrolledTree):
         if len(x) == 3 and name not in REPORT_3:
             base = self.forest.links[i].base
             x = x if base < 0 else list(self.turns[base] @ Vector(*x))
-        self.log(i, name.removesuffix("_3"), x)
+        self.log(i, name, x)
 
     def log(self, i: int, name: str, x: Any) -> None:
         for k, number in enumerate(x):
-            self.program.write(f"log_rows[{(LOG_ROW * i + LOGGED_AT[name] + k) * TOGETHER}]", number)
+            self.program.write(self._logged(i, name, k), number)
+
+    def _logged(self, i: int, name: str, k: int) -> str:
+        return f"log_rows[{(LOG_ROW * i + LOGGED_AT[name.removesuffix('_3')] + k) * TOGETHER}]"
 
     def log_motion(self) -> None:
         """Log velocities of the start of the step, and keep the links' axes of then."""
@@ -319,7 +324,7 @@ idle = still[k] ? idle + h : real(0.0); }} }}
         yield f"const int bodies[{max(1, len(links))}] = {{{', '.join(str(self.bodies[i]) for i in links)}}}; (void)bodies;"
         yield "const real slowest = real(0.25)*h*h*x.slowest*x.slowest;"
         yield from (f"const real reach_{n} = x.reach.data[{i}]*x.reach.data[{i}];" for n, i in enumerate(links))
-        some = " || ".join(f"x.state.idle.data[{self.bodies[i]}*worlds + w] > real(0.0)" for i in links) or "false"
+        some = " | ".join(f"(x.state.idle.data[{self.bodies[i]}*worlds + w] > real(0.0))" for i in links) or "false"
         yield f"bool idling = watching && ({some});"
 
     def _lines(self, body: str) -> Iterator[str]:
@@ -331,12 +336,14 @@ idle = still[k] ? idle + h : real(0.0); }} }}
         yield QUOTIENTS.format(doubles=int(self.real == "double"))
         yield VARIABLES
         yield SPECIAL_HEAD
+        yield f"const real tolerance = x.{'acted_tolerance' if tree.any_acts else 'tolerance'};"
         yield from (f"#define law_{name}(a) {place}" for name, place in names.items())
         yield from (f"#define joint_{name}(i) {place}" for name, place in self.source.joint_laws.items())
         yield NUMBERS
         checks = [is_absent(name, place) for place, name in sorted(tree.checks.items())] + list(tree.idle_checks())
         if checks:
-            yield f"if (checking && !({' && '.join(checks)})) {{ x.mark.data[w] = {LAWS_CHANGED}; x.todo.data[w] = 0;"
+            # without short circuits, so that no read waits for another
+            yield f"if (checking && !({' & '.join(checks)})) {{ x.mark.data[w] = {LAWS_CHANGED}; x.todo.data[w] = 0;"
             yield "if (x.fresh.data[w]) rows[0] = real(0.0); return 0; }"
         yield "if (steps <= 0) return 0;"
         placed = self.placement.places
@@ -363,7 +370,7 @@ idle = still[k] ? idle + h : real(0.0); }} }}
 
 SPECIAL_HEAD = """int off = 0; (void)off; const bool pushing = false; (void)pushing;
 const int worlds = x.worlds;
-const real h = x.settings.dt.data[0], dt = h, tolerance = x.tolerance, law_tolerance = x.law_tolerance; (void)law_tolerance;
+const real h = x.settings.dt.data[0], dt = h, law_tolerance = x.law_tolerance; (void)law_tolerance;
 const real per_metre = x.settings.per_metre.data[0], rounding = x.rounding; (void)per_metre; (void)dt;
 const int limit = x.settings.iterations.data[1], most = x.settings.iterations.data[2];
 const bool coarse = x.settings.iterations.data[3] == 1, watching = x.settings.sleep.data[0] < real(1.0e30);
