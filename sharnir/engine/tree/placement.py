@@ -45,7 +45,8 @@ def often(body: str) -> Iterator[str]:
 def carried(body: str) -> Counter[str]:
     """Numbers that are kept from one sweep to another, and how often most steps use them."""
     uses: Counter[str] = Counter()
-    kept, seen = set(), set()
+    kept: set[str] = set()
+    seen: set[str] = set()
     for line in often(body):
         if line == FENCE:
             seen.clear()

@@ -118,7 +118,8 @@ class SpecialTree(UnrolledTree):
     def links(self, inward: bool = False) -> Iterator[LinkView]:
         if self.on_gpu:
             self.program.forget(FENCE)
-        return super().links(inward)
+        links: Iterator[LinkView] = super().links(inward)
+        return links
 
     def _present(self, i: int) -> set[str]:
         laws = self.forest.links[i].laws
