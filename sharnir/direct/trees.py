@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from sharnir.arrays import memory
 from sharnir.engine.tree.around import begin_links, begin_worlds, end_joints, end_links, end_worlds, place_links
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.closures import ROWS, RowTables, closures_of
@@ -31,7 +32,7 @@ from sharnir.tables import table
 from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
 
 TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
-ACTED = {"double": 1e4, "single": 1.0}  # times as much, at most, where laws act: energy is not kept as finely there,
+ACTED = {"double": 1e3, "single": 1.0}  # times as much, at most, where laws act: energy is not kept as finely there,
 FROM_REST = 1e-9  # and no more than this of what the scene's accelerations change in a step
 ROUNDING = {"double": 1e-16, "single": 1e-7}  # rad or scene lengths, times the links: what changes by rounding
 LAW_TOLERANCE, LEAST_LAW = 1e-12, 1e-14  # of the scene's impulses: by which a law may be missed, and the least that is asked for
@@ -270,6 +271,8 @@ class Trees:
             setattr(own, name, getattr(t, name))
         own.own_axes = 1
         self._whole, self._generic = t, None
+        self._on_cpu = bool(wp.get_device(device).is_cpu)
+        self._open = memory(t.unfinished.numpy()) if self._on_cpu else None  # read faster than by NumPy
         self._left = wp.zeros(m.worlds, dtype=wp.int32, device=device)
         self._seen = wp.zeros(1, dtype=wp.int32, device="cpu", pinned=wp.get_device(device).is_cuda)
         solver._kernel = self._special.kernel()
@@ -303,14 +306,10 @@ class Trees:
         """Whether each of the last steps of a call is a launch: what some joints carry is read with the pose of its own step."""
         return any(p.kind in (SLIDES, TURNS) or (p.sense < 0 and p.kind == SLIDER) for p in self.plan.places)
 
-    @property
-    def _on_cpu(self) -> bool:
-        return bool(wp.get_device(self.model.device).is_cpu)
-
     def is_unfinished(self) -> bool:
         """Whether the last launch of specialized steps left some to be made."""
-        if self._on_cpu:
-            return bool(self._whole.unfinished.numpy()[0])
+        if self._open is not None:
+            return bool(self._open[0])
         wp.synchronize_device(self.model.device)
         return bool(self._seen.numpy()[0])
 
