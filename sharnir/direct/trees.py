@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.arrays import memory
 from sharnir.engine.tree.around import begin_links, begin_worlds, end_joints, end_links, end_worlds, place_links
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.closures import ROWS, RowTables, closures_of
@@ -272,7 +271,7 @@ class Trees:
         own.own_axes = 1
         self._whole, self._generic = t, None
         self._on_cpu = bool(wp.get_device(device).is_cpu)
-        self._open = memory(t.unfinished.numpy()) if self._on_cpu else None  # read faster than by NumPy
+        self._open: Any = memoryview(t.unfinished.numpy()) if self._on_cpu else None  # read faster than by NumPy
         self._left = wp.zeros(m.worlds, dtype=wp.int32, device=device)
         self._seen = wp.zeros(1, dtype=wp.int32, device="cpu", pinned=wp.get_device(device).is_cuda)
         solver._kernel = self._special.kernel()
