@@ -259,6 +259,7 @@ class SolverDirect(TreeSolver):
         self.unguarded = 16 if self._lean else 8  # energy is exact where iterations converge
         if self._trees is not None and self._lean:
             return self._trees.bind(state, control)
+        self._spread = False
         state.tree.zero_()
         tree = self._tree
         scratch = tree.work(m.worlds)

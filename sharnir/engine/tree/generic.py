@@ -8,6 +8,7 @@ from typing import Any
 import warp as wp
 
 from sharnir.engine.tree import exact_rows, exact_several
+from sharnir.engine.tree.after import break_joints, count, keep, store, store_report
 from sharnir.engine.tree.code import SIMULATION, Loop
 from sharnir.engine.tree.forest import KINDS, ROTOR, USUAL
 from sharnir.engine.tree.forms import is_taken_up, turn_twists
@@ -17,18 +18,13 @@ from sharnir.engine.tree.runtime import (
     CPP,
     TreeStep,
     begin_counts,
-    break_joints,
-    count,
     hardest_body,
     idle_step,
     is_untouched,
-    keep,
     load,
     prescribe,
     push,
     set_kinds,
-    store,
-    store_report,
 )  # fmt: skip
 from sharnir.laws.drives import set_drives
 from sharnir.sleep import at_rest_together, fall_asleep, wake_by_caller
