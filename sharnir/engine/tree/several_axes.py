@@ -170,7 +170,8 @@ class SeveralAxes:
         if not self.has_motors(link):
             return ZERO
         seen = each(lambda k: u1[k] + (link.u0_3[k] - u1[k]) * (0.5 * link.share_3[k]))
-        return -times(link.motor_back_3, seen) - link.motor_push_3
+        p: Vector = -times(link.motor_back_3, seen) - link.motor_push_3
+        return p
 
     def keep_motors(self, link: Any, u1: Vector, stuck: Vector) -> None:
         """Currents, and speeds of the rotors, at the end of the step."""
