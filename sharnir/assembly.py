@@ -356,8 +356,10 @@ class Loops:
         return pose
 
 
-def look_at_loops(model: Model, state: State) -> tuple[list[str], np.ndarray]:
-    """The rows that are redundant, and the axes that are rigid, of all mechanisms with loops or gears (see below)."""
+def look_at_loops(model: Model, state: State) -> tuple[list[str], np.ndarray, bool]:
+    """The rows that are redundant, the axes that are rigid, and whether a loop is shaky, of all mechanisms with loops or gears
+    (see below).
+    """
     geared = {k for ends in gear_ends(model) for k, _ in ends[:2]}
     held = holding(model)
     everything = mechanisms(model, held)
@@ -365,10 +367,12 @@ def look_at_loops(model: Model, state: State) -> tuple[list[str], np.ndarray]:
     both = set(looped).union(*(group for group in everything if geared.intersection(group)))
     groups = {tuple(group): Loops(model, state, group) for group in mechanisms(model, sorted(both))}
     redundant = [name for loops in groups.values() for name in redundant_rows(loops)]
-    rigid = np.zeros(model.speeds, bool)
+    rigid, shaky = np.zeros(model.speeds, bool), False
     for group in mechanisms(model, sorted(looped)):
-        rigid[rigid_axes(groups.get(tuple(group)) or Loops(model, state, group))] = True
-    return redundant, rigid
+        loops = groups.get(tuple(group)) or Loops(model, state, group)
+        rigid[rigid_axes(loops)] = True
+        shaky = shaky or is_shaky(loops)
+    return redundant, rigid, shaky
 
 
 def redundant_rows(loops: Loops) -> list[str]:
@@ -383,18 +387,27 @@ def rigid_axes(loops: Loops) -> list[int]:
     """Numbers of the free axes of joints that the loops they are in hold still, wherever the loop stands: an axis that stands
     still in one pose alone (a dead point) is not one of them.
     """
-    mechanism, model = loops.mechanism, loops.model
-
-    def still(pose: Pose) -> set[int]:
-        k, i = mechanism.free_joint, mechanism.free_axis
-        speeds = mechanism.free_rows(pose.rows, pose.x, k, i)[:, mechanism.dynamic]
-        rest = np.abs(loops.free(pose) @ speeds.T).max(0, initial=0.0) <= 1e-7 * np.linalg.norm(speeds, axis=1)
-        return set((model.v_start[k] + i)[rest].tolist())
-
-    found = still(loops.start)
-    if found and mechanism.dynamic.sum() > loops.start.rank and loops.moved is not None:
-        found &= still(loops.moved)
+    found = still_axes(loops, loops.start)
+    if found and loops.mechanism.dynamic.sum() > loops.start.rank and loops.moved is not None:
+        found &= still_axes(loops, loops.moved)
     return sorted(found)
+
+
+def still_axes(loops: Loops, pose: Pose) -> set[int]:
+    """Numbers of the free axes that loops hold still in a pose."""
+    mechanism = loops.mechanism
+    k, i = mechanism.free_joint, mechanism.free_axis
+    speeds = mechanism.free_rows(pose.rows, pose.x, k, i)[:, mechanism.dynamic]
+    rest = np.abs(loops.free(pose) @ speeds.T).max(0, initial=0.0) <= 1e-7 * np.linalg.norm(speeds, axis=1)
+    return set((loops.model.v_start[k] + i)[rest].tolist())
+
+
+def is_shaky(loops: Loops) -> bool:
+    """Whether axes can move in the start pose alone, and stand still a little further on: a frame that only just yields."""
+    start, moved = loops.start, loops.moved if loops.start.dependent else None
+    if moved is None or moved.rank <= start.rank:
+        return False
+    return bool(still_axes(loops, moved) - still_axes(loops, start))
 
 
 def dependent_rows(J: np.ndarray, tolerance: float = 1e-7) -> list[int]:

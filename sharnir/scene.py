@@ -504,7 +504,7 @@ class Scene(Telling):
         one = self._tables(1, "cpu")
         state = one.state()
         assembly.assemble_start(one, state)
-        redundant, rigid = assembly.look_at_loops(one, state)
+        redundant, rigid, shaky = assembly.look_at_loops(one, state)
         if redundant:
             log.info("redundant rows in closed loops (the motion is right, their reactions are shared): %s", ", ".join(redundant))
         assembly.set_spin(one, state, state.spin.numpy().astype(float))
@@ -515,6 +515,7 @@ class Scene(Telling):
         start |= cable_start(list(self.cables.values()), start["position"].astype(float), start["rotation"].astype(float))
         model = one if worlds == 1 and device == "cpu" else self._tables(worlds, device)
         model.start, model.redundant, model.rigid, model.notes = start, redundant, rigid, list(self.notes)
+        model.shaky = shaky
         model.told = self.told()
         if self.ropes:
             roping.keep_apart(self.ropes.values(), list(self.bodies))

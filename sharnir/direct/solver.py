@@ -132,8 +132,6 @@ class SolverDirect(TreeSolver):
             loops = [p.joint for p in plan.places if p.part] + plan.rods
             beside = [list(m.joint_names)[k] for k in loops] + [*m.gear_names, *m.spring_names, *m.cable_names]
             why = f"{beside[0]!r} joins bodies beside the tree" if beside else "there is no body that moves"
-        elif not self._is_lean(control):
-            why = "its trees are not stepped in joint coordinates"
         else:
             why = self._trees.refusal(control)
         if why:
@@ -241,7 +239,7 @@ class SolverDirect(TreeSolver):
             self._was = None
         if self._trees is not None and self._trees.loosen(control):
             self._was = None  # what was bound has no room for them
-        return self._trees is not None and self._trees.act_on(control)
+        return self._trees is not None
 
     def _judges_each(self) -> bool:
         """Trees in joint coordinates do not where they measure what their drives give."""

@@ -68,8 +68,12 @@ class Trees:
 
     @staticmethod
     def cover(model: Model) -> bool:
-        """Whether all of a model is trees, and rows beside them: nothing touches, no rope hangs, no cable runs."""
-        other = model.collision is not None or model.ropes is not None or model.casts or model.cable_names
+        """Whether all of a model is trees, and rows beside them: nothing touches, no rope hangs, no cable runs.
+
+        Loops that can move in their start pose alone are left to the former passes: motion there costs gaps of second order,
+        which are taken for rounding, and rows that close them give energy.
+        """
+        other = model.collision is not None or model.ropes is not None or model.casts or model.cable_names or model.shaky
         return not other and len(model.com) > 0
 
     def loosen(self, control: Control) -> bool:
@@ -81,14 +85,6 @@ class Trees:
         off |= np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) < 1e30
         before, self.loose = self.loose, self.loose | set(np.flatnonzero(off).tolist())
         return self.loose != before
-
-    def act_on(self, control: Control) -> bool:
-        """Whether all laws that act are known to the trees."""
-        m = self.model
-        if not m.speeds:
-            return True
-        motors = m.axes.resistance.numpy().any(-1)
-        return not any(motors[p.axis : p.axis + (len(p.slots) or 3)].any() for p in self.plan.places if p.kind in SEVERAL)
 
     def roughened(self, control: Control) -> set[int]:
         """Joints with friction that several axes share now, though each of these has a link of its own."""
@@ -243,6 +239,10 @@ class Trees:
         weak: Any = np.flatnonzero(((strength < 1e30) & (strength > 0)).reshape(len(names), -1).any(1)) if names else []
         if len(weak):
             return f"joint {names[weak[0]]!r} may break"
+        motors: Any = m.axes.resistance.numpy().any(-1) if m.speeds else np.zeros(0, bool)
+        for p in places:
+            if p.kind in SEVERAL and motors[p.axis : p.axis + (len(p.slots) or 3)].any():
+                return f"joint {names[p.joint]!r} has a motor on axes that are solved together"
         loads: Any = np.flatnonzero((control.friction_load.numpy() > 0).any(-1)) if m.speeds else []
         if len(loads):
             joint = int(np.searchsorted(m.v_start, loads[0], side="right")) - 1

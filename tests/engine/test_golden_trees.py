@@ -21,7 +21,7 @@ from mechanisms import add_body, passive_case, quat_exp
 STORED = Path(__file__).parent.parent / "data" / "trees.npz"
 STAGES, PER_STAGE = ("chain", "tree", "laws", "rows"), 30
 STEPS = (20, 200)
-FEWEST = {"chain": 8, "tree": 30, "laws": 25, "rows": 17}  # runs of a stage that are stepped in joint coordinates
+FEWEST = {"chain": 8, "tree": 30, "laws": 25, "rows": 30}  # runs of a stage that are stepped in joint coordinates
 
 
 def chain(seed):

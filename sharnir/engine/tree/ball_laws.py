@@ -72,6 +72,7 @@ class BallWithLaws(SeveralAxes, Ball):
         for k in AXES:
             x = AxisOf(link, k)
             total = total + x.stiffness + x.damping + x.friction_viscous + x.servo_kp + x.servo_kd + absolute(x.servo_torque)
+            total = total + x.resistance
         return total <= 0.0
 
     def rubs(self, link: Any) -> Any:
@@ -114,7 +115,7 @@ class BallWithLaws(SeveralAxes, Ball):
         return NO_MATRIX, link.F3, link.lever
 
     def axis_law(self, link: Any, k: int) -> Law:
-        h, x = link.h, AxisOf(link, k, stiffness=0.0, rest=0.0, servo_position=0.0, resistance=0.0, **UNLIMITED, **NO_FRICTION)
+        h, x = link.h, AxisOf(link, k, stiffness=0.0, rest=0.0, servo_position=0.0, **UNLIMITED, **NO_FRICTION)
         error: Any = 0.0
         if not all_zero(link.servo_kp_3):
             wanted = rotation_of(link.servo_position_3)

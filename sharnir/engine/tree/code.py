@@ -17,7 +17,9 @@ from sharnir.engine.tree.history import FIRST, KEPT
 from sharnir.engine.tree.row_storage import RowLoopTree
 from sharnir.engine.tree.step import close_pose, finish, guess, project, report, solve, step
 from sharnir.engine.tree.storage import (
+    BEST_RATE,
     FIELDS_OF,
+    FIRST_RATE,
     GATHERED,
     HISTORY,
     MEMORY,
@@ -40,7 +42,7 @@ int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0;
 const real tiny = real(sizeof(real) == 4 ? 1e-6 : 1e-14), root_epsilon = real(sizeof(real) == 4 ? 3.5e-4 : 1.5e-8);
 bool acted = false, one = false, unknown = false, learned = false, suspect = false;
 int gear = 0; bool restarted = false, guesses = true; real onward = real(1.0), smooth = real(0.0), sharper = real(0.0);
-int tries = 0, stalls = 0, choice = FIRST;
+int tries = 0, stalls = 0, choice = FIRST; real left_over = real(0.0);
 real missed0, missed1, missed2, missed3, missed4, missed5;""".replace("FIRST", str(FIRST))
 SCALED = ("V", "W", *HISTORY)  # fields that are proportional to the step
 
@@ -245,7 +247,7 @@ class Form:
             p.say("if (size == 1 || count >= most) { broken = true; break; }")
             p.say("size /= 2; const real factor = real(0.5); h *= real(0.5); restarted = true;")
             p.say(SET_STEP + self.ground() + self.rescale() + "continue; }")
-            p.say("failed = 0; onward = real(1.0);")
+            p.say(LEFT + "failed = 0; onward = real(1.0);")
             with p.block("if (reporting) {"):
                 p.say("x.part.data[w] = h;")
                 report(tree)
@@ -257,7 +259,7 @@ h = dt; stopped = fresh; if (!fresh) {{ const int kept = (int)stored(1);
 gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(kept) > real(0.25); }} {SET_STEP}"""
         if tree.rows:
             before += tree.rows.clear_responses("fresh")
-        after = "x.passes.data[w] = count; x.parts.data[w] = parts; x.change.data[w] = change; x.taken.data[w] = taken;"
+        after = "x.passes.data[w] = count; x.parts.data[w] = parts; x.change.data[w] = left_over; x.taken.data[w] = taken;"
         after += " x.hit.data[w] = hit; x.work.data[w] += work; return broken ? -1 - made : made;"
         kept = f"stored(1) = real(gear + {CHOICES}*choice) + (restarted ? real(0.5) : real(0.0));"
         return self.whole(before, after, f"if (!broken) {{ {kept} {self.store()} }}")
@@ -305,6 +307,9 @@ gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(k
         return []
 
 
+LEFT = f"""left_over = failed ? change : wp::min(change, change*(count < 2 ? real({FIRST_RATE!r})
+: change > real({BEST_RATE!r})*before ? change/before : real({BEST_RATE!r})));
+"""  # what is left after the last change of a step, see `storage.is_converged`
 SET_STEP = """fall = h*wp::sqrt(gx*gx + gy*gy + gz*gz);
 gravity0 = real(0.25)*h*h*gx; gravity1 = real(0.25)*h*h*gy; gravity2 = real(0.25)*h*h*gz;
 """
@@ -419,6 +424,8 @@ class Loop(Form):
                 out.append("if (acts[i]) { const int axis = axis_of(i);")
                 out += [f"{self.tree.place('own', name, 0)} = law_{name}(axis);" for name in LAWS]
                 out.append("}")
+            if kind in SEVERAL and self.source.first:
+                out += self._copy_motors(load)
             if load and kind in SEVERAL:
                 out.append(f"{self.tree.place('own', 'known_3', 0)} = real(0.0);")
             if load and kind in TURNING and not self.source.turns:
@@ -430,6 +437,15 @@ class Loop(Form):
             if self.tree.rows:
                 out.append(self.tree.rows.clear("i"))
         return "\n".join([*out, "}}"])
+
+    def _copy_motors(self, load: bool) -> list[str]:
+        """Currents and rotors of joints with several axes, where a simulation has them."""
+        out = ["for (int k = 0; k < x.slides.data[i]; ++k) {"]
+        for name in ("current", "rotor"):
+            own, at = f"number(apart + {START[name + '_3']} + k)", f"x.state.{name}"
+            place = f"(*(real*)((char*){at}.data + (axis_of(i) + k)*{at}.strides[0] + w*{at}.strides[1]))"
+            out.append(f"{own} = {place};" if load else f"{place} = {own};")
+        return [*out, "}"]
 
     def load(self) -> str:
         return self._copy(True) + (self.tree.rows.load() if self.tree.rows and self.source.first else "")

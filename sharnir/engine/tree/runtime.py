@@ -543,6 +543,7 @@ def load_several(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int, row: in
         q[k] = coordinate(t[0].joints, j, n, pose, t[0].state.q[t[0].joints.q_start[j] + n, w])
         d, e = free_axis(t[0].joints, j, n, pose)
         speed = wp.dot(d, u) + wp.dot(e, t[0].state.spin[c, w] - t[0].state.spin[p, w])
+        t[0].state.rotor[t[0].axis[i] + k, w] = speed
         moves = moves or wp.abs(speed) * unit_of > RESTS * fastest
     put_triple(t, at + SLIDES_Q, w, q)
     for k in range(3):
@@ -572,7 +573,10 @@ def load_ball(t: wp.array(dtype=TreeStep), i: int, w: int, row: int, fastest: re
     """What friction held is free, if the caller gave it a spin."""
     j = t[0].joint[i]
     spin = t[0].state.spin[t[0].joints.child[j], w] - t[0].state.spin[t[0].joints.parent[j], w]
+    pose = pose_at(t[0].joints, j, w, t[0].state.position, t[0].state.rotation)
+    own = wp.quat_rotate_inv(parent_frame(t[0].joints, j, pose), spin)
     for k in range(3):
+        t[0].state.rotor[t[0].axis[i] + k, w] = own[k]
         stuck = real(t[0].state.stuck[t[0].axis[i] + k, w])
         if wp.length(spin) > RESTS * fastest:
             stuck = real(0.0)

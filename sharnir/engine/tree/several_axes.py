@@ -23,7 +23,9 @@ from sharnir.laws.axis import (
     is_zero,
     leaving_speed,
     linear_servo,
+    motor_current,
     not_,
+    prepare_motor,
     resolved_share,
     servo_side,
     solve_friction,
@@ -122,6 +124,7 @@ class SeveralAxes:
         if self.has_friction(link):
             for _ in link.when(link.grouped > 0.5):
                 link.tree.note_friction()
+        self.begin_motors(link)
         link.share_3 = each(lambda k: select(link.implicit_3[k] > 0.0, 0.0, select(known, link.share_3[k], 1.0)))
         laws = [self.axis_law(link, k) for k in AXES]
         link.a_3, link.b_3 = Vector(*(x.a for x in laws)), Vector(*(x.b for x in laws))
@@ -132,6 +135,54 @@ class SeveralAxes:
         self.find_bounds(link)
         self.find_limits(link)
         self.guess_laws(link)
+
+    # ---- motors: few joints have them
+
+    def resistances(self, link: Any) -> Vector:
+        """Of the motors, 0 where an axis has none."""
+        ohms: Vector = link.resistance_3
+        return ohms
+
+    def has_motors(self, link: Any) -> bool:
+        return not all_zero(self.resistances(link))
+
+    def motor(self, link: Any, k: int) -> AxisOf:
+        """The parameters of an axis, with some resistance also where it has no motor."""
+        ohms = self.resistances(link)[k]
+        return AxisOf(link, k, resistance=select(ohms > 0.0, ohms, 1.0))
+
+    def begin_motors(self, link: Any) -> None:
+        """Prepare the motors; a rotor has a speed of its own."""
+        if not self.has_motors(link):
+            return
+        ohms = self.resistances(link)
+        link.motor_back_3 = link.motor_rotor_3 = link.motor_push_3 = link.motor_c_3 = ZERO
+        for _ in link.when(largest(ohms) > 0.0):
+            turns = [(ohms[k] > 0.0) & (link.rotor_inertia_3[k] > 0.0) & not_(link.stuck_3[k] > 0.5) for k in AXES]
+            u0 = Vector(*(select(turns[k], link.rotor_3[k], link.u0_3[k]) for k in AXES))
+            link.u0_3 = u0
+            terms = [prepare_motor(self.motor(link, k), link.h, u0[k]) for k in AXES]
+            found = [Vector(*(select(ohms[k] > 0.0, terms[k][n], 0.0) for k in AXES)) for n in range(4)]
+            link.motor_back_3, link.motor_rotor_3, link.motor_push_3, link.motor_c_3 = found
+
+    def motor_impulse(self, link: Any, u1: Vector) -> Vector:
+        """Impulses of the motors, without those that turn their rotors."""
+        if not self.has_motors(link):
+            return ZERO
+        seen = each(lambda k: u1[k] + (link.u0_3[k] - u1[k]) * (0.5 * link.share_3[k]))
+        p: Vector = -times(link.motor_back_3, seen) - link.motor_push_3
+        return p
+
+    def keep_motors(self, link: Any, u1: Vector, stuck: Vector) -> None:
+        """Currents, and speeds of the rotors, at the end of the step."""
+        if not self.has_motors(link):
+            return
+        ohms, u0 = self.resistances(link), link.u0_3
+        for _ in link.when(largest(ohms) > 0.0):
+            seen = [u1[k] + (u0[k] - u1[k]) * (0.5 * link.share_3[k]) for k in AXES]
+            now = [motor_current(self.motor(link, k), link.h, seen[k]) for k in AXES]
+            link.current_3 = Vector(*(select(ohms[k] > 0.0, now[k], link.current_3[k]) for k in AXES))
+            link.rotor_3 = each(lambda k: select(stuck[k] > 0.5, 0.0, u1[k]))
 
     def find_limits(self, link: Any) -> None:
         """Limits that are not along the axes."""
@@ -273,6 +324,9 @@ class SeveralAxes:
         """How much of drives and dampers is taken at the mean speed, by the response: if not all, the step begins again."""
         x = [AxisOf(link, k) for k in AXES]
         c = [a.damping + a.friction_viscous + a.servo_kd for a in x]
+        if self.has_motors(link):
+            c = [c[k] + link.motor_c_3[k] for k in AXES]
+            K = Symmetric([x + (link.motor_rotor_3[i] if i < 3 else 0.0) for i, x in enumerate(K.e)])
         if all_zero(c, link.servo_kp_3):
             return
         M = K.inverse()
@@ -503,7 +557,7 @@ class SeveralAxes:
         drive = each(lambda k: clamp(-(link.servo_a_3[k] * u1[k]) - link.servo_b_3[k], -bound[k], bound[k]))
         mean = (u0 + u1) * 0.5
         damper = maximum(0.0, dot(self.damper(link, mean, u1), mean))  # see `OneAxis.note_work`
-        link.tree.note_work(dot(drive + self.effort(link), mean) + damper)
+        link.tree.note_work(dot(drive + self.effort(link) + self.motor_impulse(link, u1), mean) + damper)
         rests = each(lambda k: select((absolute(u0[k]) <= 0.0) & (hold[k] > 0.0), 1.0, 0.0))
         grouped = link.grouped > 0.5
         all_rest = rests.x * rests.y * rests.z > 0.5
@@ -514,6 +568,7 @@ class SeveralAxes:
             for k in AXES:
                 stopped = stopped | (stuck[k] > before[k])
         link.stuck_3 = stuck
+        self.keep_motors(link, u1, stuck)
         if not known_zero(stopped):
             link.tree.note_stopped(stopped, link.at)
         if self.has_limits(link):
@@ -567,6 +622,7 @@ class SeveralAxes:
         rest, held, limit = p - drive - passive, link.held_3, link.limit_3
         friction = each(lambda k: select((held[k] > 0.5) & (absolute(limit[k]) <= 0.0), rest[k], link.friction_3[k]))
         damper = self.damper(link, (u0 + u1) * 0.5, u1)
+        drive = drive + self.motor_impulse(link, u1)
         link.p_axis_3, link.p_drive_3, link.p_friction_3, link.p_limit_3 = p, drive, friction, limit
         link.p_lost = -dot(rest + damper, (u0 + u1) * 0.5)
         if self.has_limits(link):

@@ -16,7 +16,7 @@ from sharnir.engine.tree.several_axes import AXES, AxisOf, SeveralAxes, each
 from sharnir.laws.axis import INFINITE, Law, prepare
 from sharnir.laws.ball import choose, times
 
-NO_FRICTION = {"friction_static": 0.0, "friction_dynamic": 0.0, "friction_load": 0.0, "resistance": 0.0}
+NO_FRICTION = {"friction_static": 0.0, "friction_dynamic": 0.0, "friction_load": 0.0}
 
 
 class OneLink(SeveralAxes, NoLaws):
@@ -39,6 +39,10 @@ class OneLink(SeveralAxes, NoLaws):
         third = self.third(link)
         low, high = select(third, lower.z, -INFINITE), select(third, upper.z, INFINITE)
         return x, Vector(lower.x, lower.y, low), Vector(upper.x, upper.y, high)
+
+    def resistances(self, link: Any) -> Vector:
+        ohms = link.resistance_3
+        return Vector(ohms.x, ohms.y, select(self.third(link), ohms.z, 0.0))
 
     def effort(self, link: Any) -> Vector:
         p = link.effort_3 * link.h

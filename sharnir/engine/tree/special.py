@@ -20,7 +20,7 @@ from sharnir.emit.expressions import value
 from sharnir.emit.program import QUOTIENTS, UNDEFINED
 from sharnir.engine.tree.around import special_kernel
 from sharnir.engine.tree.build import Place, Plan
-from sharnir.engine.tree.code import CHOICES, LOOSE, SIMULATION, VARIABLES, Unrolled, stored_fields
+from sharnir.engine.tree.code import CHOICES, LEFT, LOOSE, SIMULATION, VARIABLES, Unrolled, stored_fields
 from sharnir.engine.tree.forest import (
     BALL,
     INERTIAL,
@@ -395,10 +395,13 @@ SPECIAL_BEGIN = """int made = 0, hit = 0; real taken = real(0.0); const int fres
 bool renew = fresh > 0, whole = false; stopped = fresh; x.fresh.data[w] = 0;
 if (!fresh) { const int kept = (int)stored(1); choice = (kept - OWN)/CHOICES; restarted = stored(1) - real(kept) > real(0.25); }
 """.replace("CHOICES", str(CHOICES)).replace("OWN", str(OWN_AXES))
-SPECIAL_END = """x.passes.data[w] = count; x.parts.data[w] = 1; x.change.data[w] = change; x.taken.data[w] = taken;
+SPECIAL_END = (
+    LEFT
+    + """x.passes.data[w] = count; x.parts.data[w] = 1; x.change.data[w] = left_over; x.taken.data[w] = taken;
 x.reported.data[w] = reported; x.slot_end.data[w] = SLOTS - (todo - made);
 x.work.data[w] += work; x.hit.data[w] = hit; x.now_made.data[w] = made; x.todo.data[w] = failed ? 0 : todo - made;
 return made;""".replace("SLOTS", str(SLOTS))
+)
 
 
 class Specialized:

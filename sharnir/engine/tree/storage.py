@@ -82,6 +82,8 @@ STATE = {
     "W": 3,
     "stuck_3": 3,
     "limit_3": 3,
+    "current_3": 3,
+    "rotor_3": 3,
 }
 HISTORY = {f"{name}{n}": size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for n in ("", *range(1, history.MOST + 1))}
 WORK = {
@@ -100,7 +102,7 @@ VECTORS_3 = (
     "u0_3", "share_3", "a_3", "b_3", "servo_a_3", "servo_b_3", "bound_3", "hold_3", "slide_3", "lower_3", "upper_3", "spring_3",
     "resist_3", "push_3", "held_3", "friction_3", "slid_3", "about_3", "lock_to_3", "locked_3", "side_3", "sat_3", "free_3",
     "y_3", "y_new_3", "sat_new_3", "new_3", "u1_3", "v_3", "given_3", "struck_3", "leaving_3", "value_3", "row_share_3",
-    "ratio_3", "command_3",
+    "ratio_3", "command_3", "motor_back_3", "motor_rotor_3", "motor_push_3", "motor_c_3",
 )  # fmt: skip
 SYMMETRIC_3, MATRICES_3 = ("V3", "C3", "K3", "M3"), ("F3", "UL3", "UA3", "lock3", "row3", "row_miss3", "row_start3")
 LAW_3 = dict.fromkeys(NUMBERS_3, 1) | dict.fromkeys(VECTORS_3, 3) | dict.fromkeys(SYMMETRIC_3, 6) | dict.fromkeys(MATRICES_3, 9)
@@ -142,8 +144,9 @@ OFTEN = (
     "f", "n", "A", "H", "I", "V", "W", "u0", "ratio", "mode", "goal", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide",
     "given", "slope", "lock", "jump", "z_free", "q",
 )  # what iterations use, so that it lies together  # fmt: skip
+OF_SEVERAL = ("stuck_3", "limit_3", "current_3", "rotor_3")  # state of joints with several axes
 OUTSIDE = {*LAWS_3, *JOINT_LAWS}  # what is read where it stands
-APART = {n: s for n, s in SIZES.items() if n in LAW_3 or n in REPORT_3 or n in ("stuck_3", "limit_3")}
+APART = {n: s for n, s in SIZES.items() if n in LAW_3 or n in REPORT_3 or n in OF_SEVERAL}
 """Of a link in the working memory of a loop, behind that of all links: few links need these."""
 MEMORY = {name: SIZES[name] for name in (*OFTEN, *SIZES) if name not in OUTSIDE and name not in APART}  # the rest, of a link
 START, ROW = offsets(MEMORY) | offsets(APART), sum(MEMORY.values())
