@@ -332,7 +332,7 @@ def wake_by_caller(r: wp.array(dtype=Rest), w: int):
             r[0].now.resting[w] = NOBODY
 
 
-@wp.kernel(module="sharnir.guard")
+@wp.kernel(module="sharnir.waking")
 def wake_called(r: wp.array(dtype=Rest), first: int):
     """Before contacts are looked for: a caller wakes what he does something to."""
     w = first + wp.tid()

@@ -13,7 +13,6 @@ from sharnir.cable_tables import cable_work
 from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Bodies, Collider
 from sharnir.errors import SimulationError, is_positive
-from sharnir.guard import watch_step
 from sharnir.guard_data import Watch
 from sharnir.laws.casts import cast_table
 from sharnir.laws.solve import Laws
@@ -272,7 +271,7 @@ class SolverImpulse(Solver):
         if self._ropes is not None:
             self._look(first, worlds)
             return
-        self._launch(watch_step, (worlds,), self._watched, self.tally, first, self.residual, self.settings.tolerance)
+        self._launch(self._judge.step, (worlds,), self._watched, self.tally, first, self.residual, self.settings.tolerance)
 
     def __init__(
         self,

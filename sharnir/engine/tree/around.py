@@ -5,7 +5,6 @@ from typing import Any
 import warp as wp
 
 from sharnir.engine.tree.forms import turn_twists, unlike
-from sharnir.engine.tree.kernel import CPU_FLAGS
 from sharnir.engine.tree.runtime import (
     IS_OTHER,
     TreeStep,
@@ -21,7 +20,7 @@ from sharnir.engine.tree.runtime import (
     store_report,
 )
 from sharnir.sleep import at_rest_together, fall_asleep, wake_by_caller
-from sharnir.types import PRECISION, real
+from sharnir.types import CPU_FLAGS, PRECISION, QUICK_FLAGS, real
 
 MODULE = "sharnir.trees_around"
 
@@ -107,4 +106,4 @@ def special_kernel(body: str, name: str) -> Any:
     return special_steps
 
 
-begin_steps.module.options |= {"fast_math": PRECISION == "single", "enable_backward": False}
+begin_steps.module.options |= {"fast_math": PRECISION == "single", "cpu_compiler_flags": QUICK_FLAGS}

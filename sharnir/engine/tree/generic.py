@@ -9,9 +9,8 @@ import warp as wp
 
 from sharnir.engine.tree import exact_several
 from sharnir.engine.tree.code import SIMULATION, Loop
-from sharnir.engine.tree.forest import KINDS, USUAL
+from sharnir.engine.tree.forest import BALL, KINDS, USUAL
 from sharnir.engine.tree.forms import is_taken_up, turn_twists
-from sharnir.engine.tree.kernel import CPU_FLAGS
 from sharnir.engine.tree.row_runtime import forget_rows, set_rows, store_rows
 from sharnir.engine.tree.runtime import (
     CPP,
@@ -32,10 +31,9 @@ from sharnir.engine.tree.runtime import (
 )  # fmt: skip
 from sharnir.laws.drives import set_drives
 from sharnir.sleep import at_rest_together, fall_asleep, wake_by_caller
-from sharnir.types import PRECISION, real
+from sharnir.types import PRECISION, QUICK_FLAGS, real
 
-INLINING = "-mllvm=-inline-threshold=100 -mllvm=-inlinehint-threshold=900"  # less than usual: it compiles in less time
-OPTIONS = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": f"{CPU_FLAGS} {INLINING}"}
+OPTIONS = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": QUICK_FLAGS}
 
 
 @wp.func
@@ -141,23 +139,32 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
     return tree_steps
 
 
-MODULES = ("sharnir.trees", "sharnir.trees_all", "sharnir.trees_rows")
-"""Usual kinds of joints; all kinds, and drives of the table; usual kinds, drives, and rows beside the forest. Few, so that little
-is compiled; the first serves most scenes and is the quickest."""
+ONE_AXIS, ALL = tuple(kind for kind in USUAL if kind != BALL), tuple(range(len(KINDS)))
+MODULES: tuple[tuple[str, tuple[int, ...], bool, bool], ...] = (
+    ("sharnir.trees", ONE_AXIS, False, False),
+    ("sharnir.trees_balls", USUAL, False, False),
+    ("sharnir.trees_all", ALL, True, False),
+    ("sharnir.trees_rows", ONE_AXIS, False, True),
+    ("sharnir.trees_rows_all", USUAL, True, True),
+)
+"""Names, kinds of joints, whether drives of the table are known, and rows beside the forest. Few, so that little is compiled;
+laws of balls are half of the code, which most scenes do not need."""
 _kernels: dict[str, Any] = {}
 
 
 def generic_kernel(drives: bool, kinds: Collection[int] = (), rows: bool = False) -> Any:
     """The kernel for any forest with joints of these kinds, with drives of the table and rows beside it or without."""
-    return module_kernel(2 if rows else int(drives or not set(kinds) <= set(USUAL)))
+    for which, (_, known, drives_too, rows_too) in enumerate(MODULES):
+        if set(kinds) <= set(known) and drives_too >= drives and rows_too == rows:
+            return module_kernel(which)
+    raise ValueError(f"no kernel has joints of all kinds {sorted(kinds)} {'and rows' if rows else ''}")
 
 
 def module_kernel(which: int) -> Any:
     """The kernel of one of MODULES."""
-    name, rows = MODULES[which], which == 2
+    name, kinds, drives, rows = MODULES[which]
     if name not in _kernels:
-        kinds = tuple(range(len(KINDS))) if which == 1 else USUAL
         gear = None if rows else exact_several
         body = Loop(CPP, SIMULATION, pushed=True, kinds=kinds, second_gear=gear, rows=rows).simulation()
-        _kernels[name] = make_kernel(body, name, which > 0, rows)
+        _kernels[name] = make_kernel(body, name, drives, rows)
     return _kernels[name]

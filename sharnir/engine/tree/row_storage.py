@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from sharnir.emit.algebra import Vector
@@ -250,8 +251,7 @@ class LoopRows(RowMath):
 
     def __init__(self, tree: Any) -> None:
         self.tree, self.program = tree, tree.program
-        self.loops = 0
-        self.functions: dict[str, str] = {}  # C++ of functions, to stand before the program
+        self.functions: dict[str, str] = {}  # names in the program
         self.start: dict[str, int] = {}
         at = 0
         for name, size in WORK.items():
@@ -283,16 +283,15 @@ class LoopRows(RowMath):
     dependent, held = value("dependent"), value("held")
 
     def as_function(self, name: str) -> Iterator[None]:
-        program, rests = self.program, self.tree.rests
-        if name not in self.functions:
-            self.program = self.tree.program = inner = Program()
-            with inner.block(f"auto {name} = [&](const bool factor, const bool resting, const bool closing) {{"):
-                yield
-            self.functions[name] = "\n".join(inner.lines) + ";"
-            self.program = self.tree.program = program
+        rests, closes = self.tree.rests, self.tree.closes
         factor = "true" if rests or self.tree.factor_always else "factor"
-        with program.block("{"):  # places are not what they were
-            program.say(f"{name}({factor}, {str(rests).lower()}, {str(self.tree.closes).lower()});")
+        arguments = (factor, str(rests).lower(), str(closes).lower())
+        if name in self.functions:
+            self.program.call(self.functions[name], arguments)
+            return
+        with self.program.function(("factor", "resting", "closing"), arguments):
+            yield
+        self.functions[name] = self.program.called
 
     def clear_open(self) -> None:
         self.program.write("open_gap", 0.0)
@@ -319,8 +318,7 @@ class LoopRows(RowMath):
         return (self.open <= value("(closed_gap*closed_gap)")) | (self.open > before * FALLS)
 
     def keep(self, x: Any) -> Any:
-        self.loops += 1
-        name = f"kept{self.loops}"
+        name = self.program.name("kept")
         self.program.say(f"real {name} = real(0.0);")
         self.program.write(name, x)
         return value(name)
@@ -360,7 +358,7 @@ class LoopRows(RowMath):
 
     def closures(self) -> Iterator[ClosureView]:
         p, row = self.program, self.tree.row
-        with p.block("for (int c = 0; c < n_closures; ++c) {"):
+        with self.tree.sweep(), p.block("for (int c = 0; c < n_closures; ++c) {"):
             p.say(f"const int end_a = {row}*(t_a[c] + 1), end_b = {row}*(t_b[c] + 1);")
             for side in "ab":
                 p.say(f"const int rows_end_{side} = {self.tree.row_place(f't_{side}[c]')};")
@@ -441,8 +439,7 @@ class LoopRows(RowMath):
         return f"wp::min({a}, {b})"
 
     def range(self, start: Any, end: Any, back: bool = False) -> Iterator[str]:
-        self.loops += 1
-        n = f"n{self.loops}"
+        n = self.program.name("n")
         forth = f"for (int {n} = {start}; {n} < {end}; ++{n}) {{"
         with self.program.block(f"for (int {n} = {end} - 1; {n} >= {start}; --{n}) {{" if back else forth):
             yield n
@@ -457,6 +454,10 @@ class RowLoopTree(LoopTree):
         for name, size in LINK_FIELDS.items():
             self.row_start[name], self.row_size = self.row_size, self.row_size + size
         self.rows = LoopRows(self)
+
+    def sweep(self) -> AbstractContextManager[None]:
+        """Loops are functions: there are so many that one long function would be compiled twice as long."""
+        return self.program.function()
 
     def row_place(self, i: str) -> str:
         """Where the fields for rows of link i begin."""
