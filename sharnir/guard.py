@@ -88,7 +88,6 @@ from sharnir.model import DYNAMIC, FIXED
 from sharnir.spatial import worse
 from sharnir.types import compile_quickly, quat, real, vec3
 
-
 # ---- in a step, for every solver ---------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from sharnir.emit.algebra import Vector
 from sharnir.emit.expressions import Expression, maximum, value
-from sharnir.emit.program import Program
 from sharnir.engine.tree.closures import PARAMETERS, RowTables
 from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.number_tree import NumberTree
