@@ -289,7 +289,7 @@ def speed_now(g: wp.array(dtype=Watch), k: int, d: vec3, e: vec3, x: vec3, w: in
 
 @wp.func
 def body_work(g: wp.array(dtype=Watch), w: int) -> real:
-    """What bodies, joints and springs were given in the last step, J: from impulses and the mean of velocities before and after."""
+    """What bodies, joints and springs were given in the last step, J: from its impulses and the mean of the velocities."""
     out = real(0.0)
     half = real(0.5)
     dt = g[0].dt[0]

@@ -504,7 +504,7 @@ def judge(g: wp.array(dtype=Watch), w: int, verdict: int, steps: int):
 # ---- kernels ----------------------------------------------------------------------------------------------------------------
 
 
-def opening(energies: Any, power_bound: Any, touching: bool) -> Any:
+def opening(energy_of: Any, bound_of: Any, touching: bool) -> Any:
     """What is done before a call, with these energies and powers."""
 
     @wp.func
@@ -513,7 +513,7 @@ def opening(energies: Any, power_bound: Any, touching: bool) -> Any:
         at_pose = int(0)
         if g[0].halves == 1:
             at_pose = int(was_changed(g, w))  # the next step begins from velocities of the pose
-        kinetic, potential, elastic, _fastest = energies(g, w, at_pose)
+        kinetic, potential, elastic, _fastest = energy_of(g, w, at_pose)
         if at_pose == 0:
             if is_as_left(g, w, kinetic + potential + elastic):
                 return
@@ -522,7 +522,7 @@ def opening(energies: Any, power_bound: Any, touching: bool) -> Any:
                 elastic = elastic - contact_energy(g, w)  # contacts of this pose are not found yet
         g[0].sums[BEFORE, w] = kinetic + potential + elastic
         g[0].sums[PEAK, w] = wp.max(g[0].sums[PEAK, w], kinetic + elastic - g[0].sums[DRIFT, w])
-        g[0].sums[POWER, w] = power_bound(g, w, real(0.0))
+        g[0].sums[POWER, w] = bound_of(g, w, real(0.0))
         g[0].counts[FRESH, w] = 1
         g[0].counts[LOOKED, w] = g[0].counts[STEPS, w]
         remember(g, w, at_pose)
@@ -530,14 +530,14 @@ def opening(energies: Any, power_bound: Any, touching: bool) -> Any:
     return open_call
 
 
-def energy_test(energies: Any, work_of_step: Any, power_bound: Any, touching: bool) -> Any:
+def energy_test(energy_of: Any, work_of: Any, bound_of: Any, touching: bool) -> Any:
     """The test of the energy balance."""
 
     @wp.func
     def look_at_energy(g: wp.array(dtype=Watch), w: int, steps: int) -> int:
         """Hold what energy was gained in the last steps against what was given."""
         dt = g[0].dt[0]
-        kinetic, potential, elastic, fastest = energies(g, w, 0)
+        kinetic, potential, elastic, fastest = energy_of(g, w, 0)
         energy = kinetic + potential + elastic
         before = g[0].sums[BEFORE, w]
         if wp.static(touching):
@@ -552,10 +552,10 @@ def energy_test(energies: Any, work_of_step: Any, power_bound: Any, touching: bo
         if g[0].measured == 1:
             given = g[0].work[w]
         elif plain:
-            given = work_of_step(g, w)
+            given = work_of(g, w)
         else:
-            bound = power_bound(g, w, real(0.0))
-            given = bound + power_bound(g, w, real(1.0))
+            bound = bound_of(g, w, real(0.0))
+            given = bound + bound_of(g, w, real(1.0))
             if steps > 1 or g[0].counts[FRESH, w] == 1:
                 given = wp.max(given, bound + g[0].sums[POWER, w])
             given = given * dt * real(steps)
@@ -588,7 +588,7 @@ def energy_test(energies: Any, work_of_step: Any, power_bound: Any, touching: bo
     return look_at_energy
 
 
-def closing(look_at_energy: Any, touching: bool) -> Any:
+def closing(test_energy: Any, touching: bool) -> Any:
     """What is done after a call."""
 
     @wp.func
@@ -608,7 +608,7 @@ def closing(look_at_energy: Any, touching: bool) -> Any:
                 verdict = verdict | look_at_ropes(g, w)
             if g[0].touching == 1:
                 verdict = verdict | look_at_contacts(g, w)
-        verdict = verdict | look_at_energy(g, w, steps)
+        verdict = verdict | test_energy(g, w, steps)
         remember(g, w, 0)
         g[0].counts[LOOKED, w] = g[0].counts[STEPS, w]
         g[0].counts[FRESH, w] = 0

@@ -91,8 +91,8 @@ class Solver:
         self._tally = Tally()
         self._tally.alarm, self._tally.counts, self._tally.sums = self.alarm, self._counts, self._sums
         self.tally = alone(self._tally, Tally, self.device)
-        self._judge = guard_of(model)
-        load_modules([self._judge.module], self.device)
+        self._guarding = guard_of(model)
+        load_modules([self._guarding.module], self.device)
         self.strict = wp.zeros(1, dtype=wp.int32, device=self.device)
 
     def _watch(self, state: State, control: Control, looks: int, inner: State | None = None) -> Any:
@@ -168,7 +168,7 @@ class Solver:
 
     def _look(self, first: int, worlds: int) -> None:
         """Whether the steps of a call can be true."""
-        wp.launch(self._judge.end, dim=worlds, inputs=[self._watched, first], device=self.device)
+        wp.launch(self._guarding.end, dim=worlds, inputs=[self._watched, first], device=self.device)
 
     def look_again(self) -> None:
         """To be called after the state was changed from outside: energies are held against those of now."""
@@ -209,7 +209,7 @@ class Solver:
         self.alarm.zero_()
 
     def _launch_watch(self, first: int, worlds: int) -> None:
-        wp.launch(self._judge.begin, dim=worlds, inputs=[self._watched, first], device=self.device)
+        wp.launch(self._guarding.begin, dim=worlds, inputs=[self._watched, first], device=self.device)
 
     def _watch_ropes(self, g: Any, bodies: State, commands: Control) -> None:
         """The arrays of ropes that the guard reads."""

@@ -109,12 +109,13 @@ class Program:
     def function(self, parameters: tuple[str, ...] = (), arguments: tuple[str, ...] = ()) -> Iterator[None]:
         """Statements that become a function, called here; those that are written alike are one function.
 
-        Compilers take far longer for one long function than for several short ones. It may use what is declared before the program
-        alone; `parameters`, of type bool, are those of functions inside it as well. Nothing is known at its start and after it.
+        A compiler takes longer for one long function than for several short ones. It may use what is declared before the program
+        alone; `parameters`, of type bool, are those of functions inside it instead of their own. Nothing is known at its start and after it.
         """
         self._flush([])
         own = (self.lines, self._names, self._known, self._written, self._count, self._parameters)
-        parameters, arguments = (parameters, arguments) if parameters else (self._parameters, self._parameters)
+        if self._parameters:
+            parameters = arguments = self._parameters
         self.lines, self._names, self._known, self._written, self._count = [], [{}], {}, [set()], 0
         self._parameters = parameters
         yield

@@ -271,7 +271,7 @@ class SolverImpulse(Solver):
         if self._ropes is not None:
             self._look(first, worlds)
             return
-        self._launch(self._judge.step, (worlds,), self._watched, self.tally, first, self.residual, self.settings.tolerance)
+        self._launch(self._guarding.step, (worlds,), self._watched, self.tally, first, self.residual, self.settings.tolerance)
 
     def __init__(
         self,

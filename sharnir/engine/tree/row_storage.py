@@ -65,11 +65,6 @@ class ClosureView:
         """The step, s."""
         return self.rows.tree.h
 
-    @property
-    def rests(self) -> bool:
-        """Whether velocities are projected."""
-        return bool(self.rows.tree.rests)
-
     def kinds(self) -> Iterator[Any]:
         """The closure's kind; in a loop over all closures, every kind that there is, each in a branch of its own."""
         kinds: Iterator[Any] = self.rows.kinds_of(self.at)
@@ -456,7 +451,15 @@ class RowLoopTree(LoopTree):
 
     def sweep(self) -> AbstractContextManager[None]:
         """Loops are functions: there are so many that one long function would be compiled twice as long."""
-        return self.program.function()
+        return self.program.function(("resting", "closing"), (str(self.rests).lower(), str(self.closes).lower()))
+
+    @property
+    def resting(self) -> Any:
+        return self.rows.resting
+
+    @property
+    def closing(self) -> Any:
+        return self.rows.closing
 
     def row_place(self, i: str) -> str:
         """Where the fields for rows of link i begin."""

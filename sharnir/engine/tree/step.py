@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sharnir.emit.algebra import IDENTITY, NO_MATRIX, SYMMETRIC, ZERO, Matrix, Symmetric, Vector, cross, dot, mean_rotation, skew
+from sharnir.emit.expressions import select
 from sharnir.engine.tree.joints import OneAxis, Prescribed
 from sharnir.engine.tree.rows import begin_rows, close_rows, evaluate_rows, keep_rows, report_rows
 from sharnir.engine.tree.several_axes import SeveralAxes
@@ -204,7 +205,7 @@ def compute_momenta(tree: Any, factor: bool) -> None:
 def compute_momenta_once(tree: Any, factor: bool) -> None:
     for link in tree.links(inward=True):
         com = link.com_mean
-        f, n = (ZERO, ZERO) if tree.closes else missing_momentum(link, com)
+        f, n = (ZERO if tree.closing is True else unless(tree.closing, x) for x in missing_momentum(link, com))
         handed_f, handed_n = link.gathered("f", "n")
         f, n = f + handed_f, n + handed_n
         if tree.rows:
@@ -220,9 +221,14 @@ def missing_momentum(link: Any, com: Vector) -> tuple[Vector, Vector]:
     f = (v - link.V) * link.mass
     I = link.local_inertia
     n = I @ (link.g - link.W) + half_turned(link, I @ (link.g * 2.0 - link.W))
-    if link.tree.pushed and not link.tree.rests:
-        f, n = f - link.push_f, n - link.push_n
+    if link.tree.pushed and link.tree.resting is not True:
+        f, n = f - unless(link.tree.resting, link.push_f), n - unless(link.tree.resting, link.push_n)
     return f, n + cross(com, f)
+
+
+def unless(condition: Any, x: Vector) -> Vector:
+    """A vector, or zero where the condition holds."""
+    return x if condition is False else Vector(*(select(condition, 0.0, y) for y in x))
 
 
 def half_turned(link: Any, x: Vector) -> Vector:

@@ -331,6 +331,16 @@ class OneForest:
         yield
         self.rests = self.closes = False
 
+    @property
+    def resting(self) -> Any:
+        """Whether velocities are projected; of code, a condition or what is known."""
+        return self.rests
+
+    @property
+    def closing(self) -> Any:
+        """Whether rows are closed by displacements."""
+        return self.closes
+
     per_metre: Any = 1.0  # one over the scene's length
     onward: Any = 1.0
     closes = False  # whether rows are closed by displacements
@@ -710,6 +720,16 @@ class LoopTree(Emitted):
 
     def base_of(self, at: str) -> Any:
         return LinkView(self, "base")
+
+    @property
+    def resting(self) -> Any:
+        """Whether velocities are projected."""
+        return self.rests
+
+    @property
+    def closing(self) -> Any:
+        """Whether rows are closed by displacements."""
+        return self.closes
 
     any_acts = True
     keeps_k = True
