@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from sharnir.emit.algebra import Vector
-from sharnir.emit.expressions import Expression, maximum, value
+from sharnir.emit.expressions import Expression, maximum, select, value
 from sharnir.engine.tree.closures import PARAMETERS, RowTables
 from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.number_tree import NumberTree
@@ -103,9 +103,9 @@ class RowMath:
     put: Any
 
     @property
-    def share(self) -> float:
+    def share(self) -> Any:
         """How much of the gap of a weld a step closes: its rounding is not to shake velocities."""
-        return 1.0 if self.tree.closes else CLOSES
+        return select(self.tree.closing, 1.0, CLOSES)
 
     def responses(self, name: str, r: Any, at: Any, n: int) -> list[Any]:
         """n numbers of row r from `at` on: y, x, or rate (y₁)."""

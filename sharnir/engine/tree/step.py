@@ -102,8 +102,8 @@ def learn_responses(tree: Any) -> None:
 
 def guess(tree: Any) -> None:
     """Mean joint speeds where nothing is known of the last steps: those of the stored twists."""
+    place_links(tree)
     for link in tree.links():
-        place(tree, link)
         for joint in link.joints():
             joint.guess(link)
 
@@ -141,6 +141,13 @@ def begin(tree: Any) -> None:
     if tree.rows:
         begin_rows(tree)
         update_twists(tree)
+
+
+def place_links(tree: Any) -> None:
+    """Directions and inertias of all links where they are."""
+    if not tree.own_axes:
+        for link in tree.links():
+            place(tree, link)
 
 
 def place(tree: Any, link: Any) -> None:
@@ -323,8 +330,8 @@ def project(tree: Any) -> None:
 
 def stand(tree: Any) -> None:
     """All links where they are, and none moves."""
+    place_links(tree)
     for link in tree.links():
-        place(tree, link)
         link.u, link.g, link.M, link.com_mean = ZERO, ZERO, IDENTITY, link.local_com
         if tree.keeps_k:
             link.k = 1.0
