@@ -618,8 +618,8 @@ def closing(test_energy: Any, touching: bool) -> Any:
 
 
 class Guard:
-    """Kernels of the guard: `begin` before a call, where a caller may have changed the state, `end` after it, and `step` after a
-    step of a solver whose stages are kernels of their own.
+    """Kernels of the guard: `begin` before a call, where a caller may have changed the state, `end` after it, and before that
+    `count`, after a step of a solver whose stages are kernels of their own.
 
     Args:
         module: their Warp module.
@@ -651,9 +651,8 @@ class Guard:
             w = first + wp.tid()
             if g[0].state.failed[w] == 0:
                 count_step(t, w, residual[w], tolerance[0], 1)
-                close_call(g, w)
 
-        self.begin, self.end, self.step, self.module = watch_begin, watch_end, watch_step, watch_end.module
+        self.begin, self.end, self.count, self.module = watch_begin, watch_end, watch_step, watch_end.module
 
 
 JOINTED, TOUCHING = Guard("sharnir.guard", False), Guard("sharnir.guard_touch", True)

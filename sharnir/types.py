@@ -148,8 +148,11 @@ read once for all."""
 
 
 def compile_quickly(module: str) -> None:
-    """Let a module be compiled with the flags that most scenes need in any case."""
-    wp.set_module_options({"cpu_compiler_flags": QUICK_FLAGS}, module=module)
+    """Let a module of kernels that run once a call be compiled with the flags that most scenes need in any case.
+
+    A GPU's compiler takes a third of its usual time at level 2, which is that of a CPU in any case.
+    """
+    wp.set_module_options({"cpu_compiler_flags": QUICK_FLAGS, "optimization_level": 2}, module=module)
 
 
 def load_modules(modules: Iterable[Any], device: Any, block_dim: int | None = None) -> float:

@@ -110,8 +110,8 @@ class Program:
         """Statements that become a function, called here; those that are written alike are one function.
 
         A compiler takes longer for one long function than for several short ones. It may use what is declared before the program
-        alone; `parameters`, of type bool, are those of functions inside it instead of their own. Nothing is known at its start and
-        after it.
+        alone; `parameters`, of type bool, are those of functions inside it instead of their own. Nothing is known at its start
+        and after it.
         """
         self._flush([])
         own = (self.lines, self._names, self._known, self._written, self._count, self._parameters)

@@ -271,7 +271,8 @@ class SolverImpulse(Solver):
         if self._ropes is not None:
             self._look(first, worlds)
             return
-        self._launch(self._guarding.step, (worlds,), self._watched, self.tally, first, self.residual, self.settings.tolerance)
+        self._launch(self._guarding.count, (worlds,), self._watched, self.tally, first, self.residual, self.settings.tolerance)
+        self._look(first, worlds)
 
     def __init__(
         self,

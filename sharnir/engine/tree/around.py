@@ -19,8 +19,8 @@ from sharnir.engine.tree.runtime import (
     store,
     store_report,
 )
-from sharnir.sleep import at_rest_together, fall_asleep, wake_by_caller
-from sharnir.types import CPU_FLAGS, PRECISION, QUICK_FLAGS, real
+from sharnir.sleep import at_rest_together, fall_asleep_jointed, wake_jointed
+from sharnir.types import CPU_FLAGS, PRECISION, compile_quickly, real
 
 MODULE = "sharnir.trees_around"
 
@@ -36,7 +36,7 @@ def begin_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.in
     t[0].made[w] = 0
     t[0].mark[w] = 0
     begin_counts(t, w)
-    wake_by_caller(t[0].rest, w)
+    wake_jointed(t[0].rest, w)
     fresh = set_kinds(t, w) or not is_untouched(t, w)
     if at_rest_together(t[0].rest, w):
         for _step in range(n[w]):
@@ -75,7 +75,7 @@ def end_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int3
             store_report(t, w)
         t[0].now_made[w] = 0
         if t[0].slow[w] == 1 or t[0].made[w] == n[w]:
-            fall_asleep(t[0].rest, w)
+            fall_asleep_jointed(t[0].rest, w)
             if t[0].now.resting[w] != 0:
                 if set_kinds(t, w):
                     t[0].state.tree[0, w] = real(0.0)
@@ -106,4 +106,5 @@ def special_kernel(body: str, name: str) -> Any:
     return special_steps
 
 
-begin_steps.module.options |= {"fast_math": PRECISION == "single", "cpu_compiler_flags": QUICK_FLAGS}
+compile_quickly(MODULE)
+begin_steps.module.options |= {"fast_math": PRECISION == "single"}

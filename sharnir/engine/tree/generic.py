@@ -30,7 +30,7 @@ from sharnir.engine.tree.runtime import (
     store_report,
 )  # fmt: skip
 from sharnir.laws.drives import set_drives
-from sharnir.sleep import at_rest_together, fall_asleep, wake_by_caller
+from sharnir.sleep import at_rest_together, fall_asleep_jointed, wake_jointed
 from sharnir.types import PRECISION, QUICK_FLAGS, real
 
 OPTIONS = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": QUICK_FLAGS}
@@ -73,7 +73,7 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
         w = first + wp.tid()
         if t[0].state.failed[w] != 0 or n[w] == 0:
             return
-        wake_by_caller(t[0].rest, w)
+        wake_jointed(t[0].rest, w)
         t[0].made[w] = n[w]
         begin_counts(t, w)
         fresh = int(look(t, w) or not is_untouched(t, w))
@@ -117,7 +117,7 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
                 count(t, w, made)
                 step = step + made
                 if t[0].slow[w] == 1 or step == n[w]:
-                    fall_asleep(t[0].rest, w)
+                    fall_asleep_jointed(t[0].rest, w)
                     if t[0].now.resting[w] != 0:
                         fresh = int(look(t, w))
                 if t[0].breakable == 1:
