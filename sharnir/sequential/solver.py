@@ -268,10 +268,10 @@ class SolverImpulse(Solver):
 
     def _judge(self, step: Any, first: int, worlds: int) -> None:
         """Whether the step can be true; with ropes, `rope_commit` counts it."""
-        if self._ropes is not None:
-            self._look(first, worlds)
-            return
-        self._launch(self._guarding.count, (worlds,), self._watched, self.tally, first, self.residual, self.settings.tolerance)
+        if self._ropes is None:
+            self._launch(
+                self._guarding.count, (worlds,), self._watched, self.tally, first, self.residual, self.settings.tolerance
+            )
         self._look(first, worlds)
 
     def __init__(
