@@ -1,8 +1,9 @@
 """What a step of a tree costs, counted: floating-point operations, passes, processor instructions, registers on a GPU.
 
 Operations are counted while the step computes with Python floats; instructions by Valgrind's callgrind (where it is installed),
-with the emitted code that a runner has; registers, spills and instructions on a GPU from code that is compiled ahead for
-sm_90, which needs no GPU. None of these depends on how busy the machine is.
+with the emitted code that a runner has; registers, memory and instructions on a GPU from the specialized steps of simulations,
+compiled ahead for sm_90 in the precision of SHARNIR_PRECISION, which needs nvdisasm but no GPU. None of these depends on how busy
+the machine is.
 
 Run: python -m benchmarks.cost [--instructions] [--gpu] [NAME ...]
 """
@@ -19,15 +20,27 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+import sharnir as sh
+from benchmarks import gpu
 from benchmarks.trees import ARM, ARM_LAWS, ARM_MASSES, FRICTION, H, balls, bent, hinges, reset
-from sharnir.engine.tree.code import unrolled_code
+from benchmarks.trees import scene as chain_of
+from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.forest import Forest
-from sharnir.engine.tree.kernel import CPP, TreeRunner, tree_kernel
+from sharnir.engine.tree.kernel import TreeRunner
 from sharnir.engine.tree.number_tree import NumberTree
+from sharnir.engine.tree.special import Specialized
 from sharnir.engine.tree.step import step
 from sharnir.engine.tree.storage import TOLERANCE
+from sharnir.types import PRECISION
 
 STEPS = 50
+INSTRUCTION = r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\d\s+)?([A-Z0-9_]+)"
+SCENES = {
+    "10 hinges": lambda: chain_of("yz" * 5),
+    "arm": gpu.ARM.scene,
+    "ten balls": gpu.BALLS.scene,
+    "ten balls, friction": gpu.RUBBED.scene,
+}
 
 
 class Counted(float):
@@ -114,19 +127,40 @@ def counted(name: str) -> None:
     subprocess.run([*control, "off", str(os.getpid())], check=True, capture_output=True)
 
 
-def on_gpu(forest: Forest, precision: str) -> str:
-    """Registers, spilled bytes and instructions of the specialized code for sm_90."""
-    body = unrolled_code(forest, CPP[precision], factor_always=True).replace("*parameter_stride + w*parameter_world", "")
+def on_gpu(scene: sh.Scene) -> str:
+    """Registers, memory and instructions of the specialized steps of a simulation on sm_90."""
+    sim = sh.Simulation(scene, H, specialize=False)
+    special = Specialized(Plan(sim.model), sim.model, sim.control, True)
     with tempfile.TemporaryDirectory() as folder:
-        wp.compile_aot_module(tree_kernel(body, precision).module, arch=90, module_dir=folder, use_ptx=False)
+        wp.compile_aot_module(special.kernel().module, arch=90, module_dir=folder, use_ptx=False)
         code = subprocess.run(["nvdisasm", next(Path(folder).glob("*.cubin"))], check=True, capture_output=True, text=True).stdout
     sizes = r"EIATTR_(?:REGCOUNT|MIN_STACK_SIZE)(?:(?!EIATTR).)*?index(?:(?!EIATTR).)*?\.word\s+0x([0-9a-f]+)"
     registers, stack = (int(x, 16) for x in re.findall(sizes, code, re.S))
-    operations = re.findall(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\d\s+)?([A-Z0-9_]+)", code)
+    shared = len(re.findall(r"#define \w+ shared_number\(\d", special.body))
+    parts = [tally(code)] + [f"in the passes {tally(x)}" for x in loops(code)[:1]]
+    return (
+        f"{registers} registers, {stack} B of local memory, {shared} numbers shared, {special.scratch} global; {'; '.join(parts)}"
+    )
+
+
+def tally(code: str) -> str:
+    """How many instructions of which kinds."""
+    operations = re.findall(INSTRUCTION, code)
     floating = sum(op[:2] in ("FF", "FM", "FA", "DF", "DM", "DA", "MU") for op in operations)
-    moves = sum(op in ("LDL", "STL") for op in operations)
-    parts = f"{len(operations)} instructions, {floating} floating-point, {moves} local"
-    return f"{registers} registers, {stack} B of local memory, {parts}"
+    loads, stores = (sum(op == x for op in operations) for x in ("LDL", "STL"))
+    return f"{len(operations)} instructions, {floating} floating-point, {loads} local loads, {stores} local stores"
+
+
+def loops(code: str) -> list[str]:
+    """The code of loops that are longer than a thousand instructions, the shortest first."""
+    lines = code.split("\n")
+    labels = {found[1]: k for k, line in enumerate(lines) if (found := re.match(r"\s*(\.L_x_\d+):", line))}
+    out = []
+    for k, line in enumerate(lines):
+        jump = re.search(r"\bBRA\b.*?(\.L_x_\d+)", line)
+        if jump and labels.get(jump[1], len(lines)) <= k - 1000:
+            out.append("\n".join(lines[labels[jump[1]] : k]))
+    return sorted(out, key=len)
 
 
 def main(arguments: list[str]) -> None:
@@ -136,14 +170,14 @@ def main(arguments: list[str]) -> None:
     if "--counted" in arguments:
         counted(names[0])
         return
+    if "--gpu" in arguments:
+        for name, scene in SCENES.items():
+            if not names or name in names:
+                print(f"{name:22s} {PRECISION:7s} {on_gpu(scene())}", flush=True)
+        return
     watch = "--instructions" in arguments and shutil.which("valgrind")
     for name, forest in cases().items():
         if names and name not in names:
-            continue
-        if "--gpu" in arguments:
-            for precision in ("single", "double"):
-                if len(forest) <= 10:
-                    print(f"{name:22s} {precision:7s} {on_gpu(forest, precision)}", flush=True)
             continue
         flops, passes = operations(forest)
         line = f"{name:22s} {flops:9.0f} operations ({flops / len(forest):6.0f} per link), {passes:.1f} passes"

@@ -10,7 +10,7 @@ with them the leapfrog rule conserves the energy of gravity and of springs exact
 
 import warp as wp
 
-from sharnir.guard_data import Watch
+from sharnir.guard_data import BODY_KINETIC, BODY_POTENTIAL, BODY_ROWS, BODY_SPEED, Watch
 from sharnir.joint_geometry import child_frame, coordinate, free_axis, parent_frame
 from sharnir.kinematics import pose_at
 from sharnir.model import CAST_WORDS, DYNAMIC, KINEMATIC
@@ -47,7 +47,11 @@ def body_energies(g: wp.array(dtype=Watch), w: int, at_pose: int):
     potential = real(0.0)
     fastest = real(0.0)
     for b in range(1, g[0].bodies.count):
-        if g[0].bodies.motion[b] == DYNAMIC:
+        if g[0].spread == 1:
+            kinetic = kinetic + g[0].found[BODY_ROWS * b + BODY_KINETIC, w]
+            potential = potential + g[0].found[BODY_ROWS * b + BODY_POTENTIAL, w]
+            fastest = wp.max(fastest, g[0].found[BODY_ROWS * b + BODY_SPEED, w])
+        elif g[0].bodies.motion[b] == DYNAMIC:
             m = g[0].bodies.mass[b, w]
             v = g[0].state.velocity[b, w]
             L = g[0].state.momentum[b, w]

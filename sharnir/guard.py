@@ -20,7 +20,16 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.balance import body_energies, body_power, body_work, contact_energy, energies, power_bound, work_of_step
+from sharnir.balance import (
+    body_energies,
+    body_power,
+    body_work,
+    contact_energy,
+    energies,
+    power_bound,
+    turning_energy,
+    work_of_step,
+)
 from sharnir.collision.still import ASLEEP
 from sharnir.guard_data import (
     ALL_PARTS,
@@ -29,6 +38,13 @@ from sharnir.guard_data import (
     BAD_JOINT,
     BAD_ROPE,
     BEFORE,
+    BODY_CHANGED,
+    BODY_KINETIC,
+    BODY_LIFTED,
+    BODY_POTENTIAL,
+    BODY_ROWS,
+    BODY_SPEED,
+    BODY_SPIN,
     CAUSES,
     CLOSED,
     CLOSES,
@@ -105,6 +121,17 @@ def count_step(t: wp.array(dtype=Tally), w: int, residual: real, tolerance: real
         t[0].counts[ALL_PARTS, w] = t[0].counts[ALL_PARTS, w] + parts
 
 
+@wp.func
+def count_steps(t: wp.array(dtype=Tally), w: int, residual: real, tolerance: real, made: int):
+    """Undivided steps that were made; the residual is that of the last."""
+    t[0].counts[STEPS, w] = t[0].counts[STEPS, w] + made
+    if not residual <= tolerance:
+        t[0].counts[MISSED, w] = t[0].counts[MISSED, w] + made
+        if t[0].counts[TOLD, w] & NOT_MET == 0:
+            t[0].alarm[w] = t[0].alarm[w] | NOT_MET
+    t[0].sums[RESIDUAL, w] = wp.max(t[0].sums[RESIDUAL, w], residual)
+
+
 # ---- before a call ----------------------------------------------------------------------------------------------------------
 
 
@@ -119,16 +146,25 @@ def was_changed(g: wp.array(dtype=Watch), w: int) -> bool:
 
 
 @wp.func
+def is_body_changed(g: wp.array(dtype=Watch), b: int, w: int) -> bool:
+    """Whether a body does not move as after the last look, or a force is meant for the next step alone."""
+    if not (g[0].last_velocity[b, w] == g[0].state.velocity[b, w] and g[0].last_spin[b, w] == g[0].state.spin[b, w]):
+        return True
+    once = g[0].control.force_once[b, w]
+    turn = g[0].control.torque_once[b, w]
+    return wp.dot(once, once) + wp.dot(turn, turn) > real(0.0)
+
+
+@wp.func
 def is_as_left(g: wp.array(dtype=Watch), w: int, energy: real) -> bool:
     """Whether bodies move as after the last look, and no force is meant for the next step alone."""
     if energy != g[0].sums[BEFORE, w] or g[0].counts[LOOKED, w] != g[0].counts[STEPS, w]:
         return False
     for b in range(1, g[0].bodies.count):
-        if not (g[0].last_velocity[b, w] == g[0].state.velocity[b, w] and g[0].last_spin[b, w] == g[0].state.spin[b, w]):
-            return False
-        once = g[0].control.force_once[b, w]
-        turn = g[0].control.torque_once[b, w]
-        if wp.dot(once, once) + wp.dot(turn, turn) > real(0.0):
+        if g[0].spread == 1:
+            if g[0].found[BODY_ROWS * b + BODY_CHANGED, w] != real(0.0):
+                return False
+        elif is_body_changed(g, b, w):
             return False
     for k in range(g[0].rope.count):
         first = g[0].rope.first[k]
@@ -416,16 +452,22 @@ def weight(g: wp.array(dtype=Watch), w: int) -> real:
 def lifted(g: wp.array(dtype=Watch), w: int) -> real:
     """What displacements beyond the velocities (of overlaps, passed limits, gaps) have added to the potential energy, J."""
     out = real(0.0)
-    gravity = g[0].gravity[w]
-    dt = g[0].dt[0]
     for b in range(1, g[0].bodies.count):
-        if g[0].bodies.motion[b] == DYNAMIC:
-            v = g[0].state.velocity[b, w]
-            if g[0].halves == 0:
-                v = (v + g[0].last_velocity[b, w]) * real(0.5)
-            beyond = g[0].state.position[b, w] - g[0].last_position[b, w] - v * dt
-            out = out - g[0].bodies.mass[b, w] * wp.dot(gravity, beyond)
+        if g[0].spread == 1:
+            out = out + g[0].found[BODY_ROWS * b + BODY_LIFTED, w]
+        elif g[0].bodies.motion[b] == DYNAMIC:
+            out = out + lifted_body(g, b, w)
     return wp.max(out, real(0.0))
+
+
+@wp.func
+def lifted_body(g: wp.array(dtype=Watch), b: int, w: int) -> real:
+    """The same of a body, which may be less than nothing."""
+    v = g[0].state.velocity[b, w]
+    if g[0].halves == 0:
+        v = (v + g[0].last_velocity[b, w]) * real(0.5)
+    beyond = g[0].state.position[b, w] - g[0].last_position[b, w] - v * g[0].dt[0]
+    return -g[0].bodies.mass[b, w] * wp.dot(g[0].gravity[w], beyond)
 
 
 @wp.func
@@ -455,7 +497,11 @@ def look_at_turns(g: wp.array(dtype=Watch), w: int):
     most = real(0.0)
     body = int(0)
     for b in range(1, g[0].bodies.count):
-        turn = wp.length_sq(g[0].state.spin[b, w])
+        turn = real(0.0)
+        if g[0].spread == 1:
+            turn = g[0].found[BODY_ROWS * b + BODY_SPIN, w]
+        else:
+            turn = wp.length_sq(g[0].state.spin[b, w])
         if g[0].bodies.motion[b] == DYNAMIC and turn > most and g[0].exact[b] == 0:
             most = turn
             body = b
@@ -502,6 +548,43 @@ def judge(g: wp.array(dtype=Watch), w: int, verdict: int, steps: int):
 
 
 # ---- kernels ----------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def look_at_body(g: wp.array(dtype=Watch), b: int, w: int):
+    """What sums over bodies need of one, where threads look at all of them at once."""
+    row = BODY_ROWS * b
+    v = g[0].state.velocity[b, w]
+    m = real(0.0)
+    turning = real(0.0)
+    raised = real(0.0)
+    if g[0].bodies.motion[b] == DYNAMIC:
+        m = g[0].bodies.mass[b, w]
+        turning = turning_energy(g, b, w, g[0].state.momentum[b, w])
+        raised = lifted_body(g, b, w)
+    v2 = wp.dot(v, v)
+    g[0].found[row + BODY_KINETIC, w] = m * v2 + turning
+    g[0].found[row + BODY_POTENTIAL, w] = -m * wp.dot(g[0].gravity[w], g[0].state.position[b, w])
+    g[0].found[row + BODY_SPEED, w] = wp.where(g[0].bodies.motion[b] == DYNAMIC, v2, real(0.0))
+    g[0].found[row + BODY_SPIN, w] = wp.length_sq(g[0].state.spin[b, w])
+    g[0].found[row + BODY_LIFTED, w] = raised
+    g[0].found[row + BODY_CHANGED, w] = real(int(is_body_changed(g, b, w)))
+
+
+@wp.kernel(module="sharnir.guard")
+def watch_bodies(g: wp.array(dtype=Watch), first: int, after: int):
+    """Before a call, or after it: look at one body, and after it remember how it stands and moves."""
+    k, i = wp.tid()
+    b = k + 1
+    w = first + i
+    if after == 1:
+        if g[0].state.failed[w] != 0 or g[0].counts[STEPS, w] == g[0].counts[LOOKED, w]:
+            return
+    look_at_body(g, b, w)
+    if after == 1:
+        g[0].last_position[b, w] = g[0].state.position[b, w]
+        g[0].last_velocity[b, w] = g[0].state.velocity[b, w]
+        g[0].last_spin[b, w] = g[0].state.spin[b, w]
 
 
 def opening(energy_of: Any, bound_of: Any, touching: bool) -> Any:
@@ -609,7 +692,8 @@ def closing(test_energy: Any, touching: bool) -> Any:
             if g[0].touching == 1:
                 verdict = verdict | look_at_contacts(g, w)
         verdict = verdict | test_energy(g, w, steps)
-        remember(g, w, 0)
+        if g[0].spread == 0:
+            remember(g, w, 0)
         g[0].counts[LOOKED, w] = g[0].counts[STEPS, w]
         g[0].counts[FRESH, w] = 0
         judge(g, w, verdict, steps)

@@ -107,6 +107,13 @@ class RopeWatch:
     wind: wp.array(dtype=vec3)
 
 
+OF_BODY = ("KINETIC", "POTENTIAL", "SPEED_2", "SPIN_2", "LIFTED", "CHANGED")
+"""What is found of a body: twice its kinetic energy, its energy in gravity, J; speed and spin squared; `guard.lifted_body`; 1 if
+it does not move as the guard saw it last, or a force is meant for the next step alone."""
+BODY_KINETIC, BODY_POTENTIAL, BODY_SPEED, BODY_SPIN, BODY_LIFTED, BODY_CHANGED = (wp.constant(k) for k in range(len(OF_BODY)))
+BODY_ROWS = wp.constant(len(OF_BODY))
+
+
 @wp.struct
 class Watch:
     """What the guard reads and keeps."""
@@ -152,6 +159,8 @@ class Watch:
     last_position: wp.array2d(dtype=vec3)  # [body, world] as the guard saw them last
     last_velocity: wp.array2d(dtype=vec3)
     last_spin: wp.array2d(dtype=vec3)
+    spread: wp.int32  # 1: a kernel with a thread per body has looked at bodies, and left what it found in
+    found: wp.array2d(dtype=real)  # [OF_BODY of all bodies, world]
     strict: wp.array(dtype=wp.int32)  # 1: a world that has diverged is marked in `State.failed`, and stops
     alarm: wp.array(dtype=wp.int32)  # [world] bits that were not told yet
     counts: wp.array2d(dtype=wp.int32)  # [COUNTS, world]

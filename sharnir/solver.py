@@ -12,8 +12,8 @@ import numpy as np
 import warp as wp
 
 from sharnir.errors import SimulationError, is_positive
-from sharnir.guard import guard_of
-from sharnir.guard_data import COUNTS, SUMS, VERDICT, VERDICTS, RopeWatch, Tally, Watch
+from sharnir.guard import guard_of, watch_bodies
+from sharnir.guard_data import COUNTS, OF_BODY, SUMS, VERDICT, VERDICTS, RopeWatch, Tally, Watch
 from sharnir.launches import LOCK, Threads, record, replayer
 from sharnir.model import DYNAMIC, FIXED, KEPT, KINEMATIC, Control, Model, State
 from sharnir.spatial import quat_rotate
@@ -86,6 +86,7 @@ class Solver:
         """Steps that may be made in a launch, before the guard looks, where something does."""
         self._watched: Any = None  # the guard, on the device, and the graph that has it look
         self._begins: Any = None
+        self._spread = False  # whether the guard has a thread for every body, not only for every world
         self._guards_own: dict[str, Any] = {}
         self.alarm = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
         self._tally = Tally()
@@ -129,6 +130,8 @@ class Solver:
             setattr(g, name, self._kept_by_guard(name))
         if m.ropes is not None:
             self._watch_ropes(g, state, control)
+        g.spread = int(self._spread)
+        g.found = wp.zeros((len(OF_BODY) * len(m.com) if self._spread else 0, m.worlds), dtype=real, device=self.device)
         g.strict, g.alarm, g.counts, g.sums = self.strict, self.alarm, self._counts, self._sums
         self._guard, self._watched, self._begins = g, alone(g, Watch, self.device), None
         self._launch_watch(0, m.worlds)
@@ -168,6 +171,7 @@ class Solver:
 
     def _look(self, first: int, worlds: int) -> None:
         """Whether the steps of a call can be true."""
+        self._look_at_bodies(first, worlds, 1)
         wp.launch(self._guarding.end, dim=worlds, inputs=[self._watched, first], device=self.device)
 
     def look_again(self) -> None:
@@ -208,7 +212,13 @@ class Solver:
         self.parts.fill_(1)
         self.alarm.zero_()
 
+    def _look_at_bodies(self, first: int, worlds: int, after: int) -> None:
+        if self._spread:
+            dim = len(self.model.com) - 1, worlds
+            wp.launch(watch_bodies, dim=dim, inputs=[self._watched, first, after], device=self.device)
+
     def _launch_watch(self, first: int, worlds: int) -> None:
+        self._look_at_bodies(first, worlds, 0)
         wp.launch(self._guarding.begin, dim=worlds, inputs=[self._watched, first], device=self.device)
 
     def _watch_ropes(self, g: Any, bodies: State, commands: Control) -> None:

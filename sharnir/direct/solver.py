@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -163,14 +164,18 @@ class SolverDirect(TreeSolver):
         """To be called after tables of the model were changed: masses of links, and what acts on them, are taken anew."""
         super().rebuild()
         self._tree = self._hang()
+        self._plan_trees()
+
+    def _plan_trees(self, rough: Collection[int] = ()) -> None:
+        """Plan the trees anew; `rough` are joints that got friction which axes share."""
         if self._trees is not None:
-            self._trees = Trees(self)
+            self._trees = Trees(self, self._trees.plan.rough.union(rough))
 
     def relay(self) -> None:
         """To be called after frames of joints were changed in place."""
         self._tree.relay()
         if self._trees is not None:
-            self._trees = Trees(self)
+            self._plan_trees()
             self.rebind()
 
     def furnish(self, state: State) -> None:
@@ -230,6 +235,10 @@ class SolverDirect(TreeSolver):
         return 0 if self.model.collision is None else 2
 
     def _is_lean(self, control: Control) -> bool:
+        rough = self._trees.roughened(control) if self._trees is not None else None
+        if rough:
+            self._plan_trees(rough)
+            self._was = None
         if self._trees is not None and self._trees.loosen(control):
             self._was = None  # what was bound has no room for them
         return self._trees is not None and self._trees.act_on(control)
@@ -252,6 +261,7 @@ class SolverDirect(TreeSolver):
         self.unguarded = 16 if self._lean else 8  # energy is exact where iterations converge
         if self._trees is not None and self._lean:
             return self._trees.bind(state, control)
+        self._spread = False
         state.tree.zero_()
         tree = self._tree
         scratch = tree.work(m.worlds)

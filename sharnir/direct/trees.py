@@ -5,34 +5,37 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 import warp as wp
 
-from sharnir.engine.tree.around import begin_steps, end_steps
+from sharnir.arrays import memory
+from sharnir.engine.tree.around import begin_links, begin_worlds, end_joints, end_links, end_worlds, place_links
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.closures import ROWS, RowTables, closures_of
-from sharnir.engine.tree.forest import BALL, LAWS, PRESCRIBED, ROTOR, SLIDES, TURNS
+from sharnir.engine.tree.forest import BALL, LAWS, PRESCRIBED, ROTOR, SEVERAL, SLIDER, SLIDES, TURNS
 from sharnir.engine.tree.generic import generic_kernel
+from sharnir.engine.tree.placement import THREADS
 from sharnir.engine.tree.row_storage import KEPT, packed_tables, row_memory
-from sharnir.engine.tree.runtime import LAWS_CHANGED, ROOM, TreeSettings, TreeStep
-from sharnir.engine.tree.special import PHASES, Specialized, acting_laws
+from sharnir.engine.tree.runtime import LAWS_CHANGED, LOG_ROW, ROOM, SLOTS, TOGETHER, TreeSettings, TreeStep
+from sharnir.engine.tree.special import Specialized, acting_laws
 from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART
 from sharnir.errors import StepWarning
-from sharnir.model import DYNAMIC, KINEMATIC, Control, Model, State, fill, scene_scale
+from sharnir.model import KINEMATIC, Control, Model, State, fill, scene_scale
 from sharnir.rope.solver import HEARD, MOST_PASSES, NEVER
 from sharnir.sleep import SLOWEST, joining, reaches, rest_of
 from sharnir.solver import write
 from sharnir.spatial import matrix_to_quat
-from sharnir.tables import of_first, table
+from sharnir.tables import table
 from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
 
 TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
-ACTED = {"double": 50.0, "single": 1.0}  # times as much where laws act: energy is not kept as finely there
+ACTED = {"double": 1e3, "single": 1.0}  # times as much, at most, where laws act: energy is not kept as finely there,
+FROM_REST = 1e-9  # and no more than this of what the scene's accelerations change in a step
 ROUNDING = {"double": 1e-16, "single": 1e-7}  # rad or scene lengths, times the links: what changes by rounding
 LAW_TOLERANCE, LEAST_LAW = 1e-12, 1e-14  # of the scene's impulses: by which a law may be missed, and the least that is asked for
-HEAVY = 300.0  # times the mass of the lightest body: with rows, reactions of light links between alternate from step to step
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
 PACKAGE = os.path.dirname(os.path.dirname(__file__))  # whose files a warning is not told of
 PASSES = 30  # of an iteration: then the step is divided
@@ -46,11 +49,12 @@ class Trees:
 
     Args:
         solver: the `SolverDirect` whose model it is.
+        rough: joints to which friction was given after the model was built.
     """
 
-    def __init__(self, solver: Any) -> None:
+    def __init__(self, solver: Any, rough: Collection[int] = ()) -> None:
         self.solver, self.model = solver, solver.model
-        self.plan = Plan(self.model)
+        self.plan = Plan(self.model, rough)
         self._special: Specialized | None = None
         self.specialized = False  # whether the bound steps are
         self._generic: list[Any] | None = None  # launches of the code for any forest, where specialized code leaves steps to it
@@ -82,48 +86,29 @@ class Trees:
     def act_on(self, control: Control) -> bool:
         """Whether all laws that act are known to the trees."""
         m = self.model
-        if self.closures and not self.settle(control):
-            return False
         if not m.speeds:
             return True
         motors = m.axes.resistance.numpy().any(-1)
-        friction = control.friction_static.numpy() + control.friction_dynamic.numpy() + control.friction_load.numpy()
-        groups = m.axes.group.numpy()
-        several = {p.axis: len(p.slots) or 3 for p in self.plan.places if p.kind in (BALL, SLIDES, TURNS)}
-        for k, kind in enumerate(m.joint_kinds):
-            axes = range(int(m.v_start[k]), int(m.v_start[k]) + kind.v_size)
-            together = {a + n for a in axes if a in several for n in range(several[a])}
-            if motors[sorted(together)].any():
-                return False
-            single = [a for a in axes if a not in together]
-            shared = [a for a in single if (groups[single] == groups[a]).sum() > 1]
-            if friction[shared].any():
-                return False
-        return True
+        return not any(motors[p.axis : p.axis + (len(p.slots) or 3)].any() for p in self.plan.places if p.kind in SEVERAL)
 
-    def settle(self, control: Control) -> bool:
-        """Whether iterations without a second gear, as they are with rows, are known to end: not with friction or limits in
-        balls, friction that several axes share, bodies that weigh hundreds of times others, and axes that loops hold still.
-        """
+    def roughened(self, control: Control) -> set[int]:
+        """Joints with friction that several axes share now, though each of these has a link of its own."""
         m = self.model
-        if len(m.rigid) and m.rigid.any():
-            return False
-        mass = of_first(m.bodies.mass)[m.bodies.motion.numpy() == DYNAMIC]
-        if len(mass) and mass.max() > HEAVY * mass[mass > 0].min(initial=np.inf):
-            return False
-        if any(p.kind in (SLIDES, TURNS) for p in self.plan.places):
-            return False
         if not m.speeds:
-            return True
+            return set()
         friction = control.friction_static.numpy() + control.friction_dynamic.numpy() + control.friction_load.numpy()
-        balls = [(k, kind) for k, kind in enumerate(m.joint_kinds) if len(kind.turns) == 3]
-        return not any(kind.ball is not None or friction[m.v_start[k] : m.v_start[k] + kind.v_size].any() for k, kind in balls)
+        groups, rough = m.axes.group.numpy(), friction.any(-1)
+        alone: dict[int, list[int]] = {}
+        for p in self.plan.places:
+            if p.axis >= 0 and p.kind not in SEVERAL:
+                alone.setdefault(p.joint, []).append(p.axis)
+        return {k for k, axes in alone.items() if any(rough[a] and (groups[axes] == groups[a]).sum() > 1 for a in axes)}
 
     @property
     def rows(self) -> int:
         """Numbers of `State.tree`."""
         closures = len(self.closures) + len(KEPT) * sum(ROWS[c.kind] for c in self.closures)
-        return 2 + ROOM * len(self.plan.places) + closures
+        return 2 + ROOM * self.plan.most + closures
 
     @property
     def takes(self) -> float:
@@ -181,9 +166,10 @@ class Trees:
         t.memory_number, t.memory_world = (1, memory) if on_cpu else (m.worlds, 1)
         t.own_axes = 0
         mass, length, speed = scene_scale(m, solver.dt)
-        least = TOLERANCE[PRECISION] * max(0.5 * solver.dt * speed / length, FINEST)
+        moved = 0.5 * solver.dt * speed / length  # rad: a mean speed of the scene, scaled as they are in a step
+        least = TOLERANCE[PRECISION] * max(moved, FINEST)
         t.tolerance = least * max(1.0, 0.1 * float(solver.settings.tolerance.numpy()[2]))
-        t.acted_tolerance = max(least * ACTED[PRECISION], t.tolerance)
+        t.acted_tolerance = max(min(least * ACTED[PRECISION], FROM_REST * 2.0 * moved * moved), t.tolerance)
         t.rounding = max(400 * t.tolerance, ROUNDING[PRECISION] * len(places))
         impulse = mass * length * speed
         t.law_tolerance, t.per_change = LAW_TOLERANCE * impulse * min(1.0, 1e3 * solver.dt), 1.0
@@ -201,16 +187,17 @@ class Trees:
         t.breakable = int(((strength < 1e30) & (strength > 0)).any())
         t.work = self.work
         fill(t, m, n, "turn origin")
-        fill(t, m, None, "pushed passes change part taken hit slow loaded todo now_made fresh mark")
+        fill(t, m, None, "pushed passes change part taken hit slow loaded todo now_made fresh mark reported slot_end seen")
         t.parts, t.projected, t.done, t.residual = solver.parts, solver.projected, solver.done, solver.residual
         t.grades, t.made = solver.grades, solver._made
+        self.specialized = self._is_specialized(control)
+        solver._spread = self.specialized and self.measures and not self.model.spring_names
         solver._watch(state, control, 0)
         t.contacts = joining(m, state, control)
         self._rest = rest_of(m, solver.settings, state, state, control, t.contacts)
         t.rest = self._rest[0]
         solver._passes, solver._pace = t.passes, self.takes
         write(solver.settings.iterations, solver._caps(solver._capped))
-        self.specialized = self._is_specialized(control)
         if self.specialized:
             return self._specialize(t, control)
         solver._kernel = self._generic_kernel()
@@ -245,9 +232,6 @@ class Trees:
         names = list(m.joint_names)
         if len(places) > most:
             return f"the model has {len(places)} links; at most {most} are allowed"
-        if self.rotors:
-            body = next(name for name, at in m.body_names.items() if at == self.rotors[0])
-            return f"body {body!r} is a rotor: symmetric about its hinge, with nothing on it"
         if int(m.drives.count):
             driven = names[int(m.drives.joint.numpy()[0])]
             return f"joint {driven!r} has an engine or a cylinder, whose force is found before each step"
@@ -274,38 +258,53 @@ class Trees:
             self._special = Specialized(self.plan, m, control, wp.get_device(device).is_cuda)
         t.unfinished, t.going_on = (wp.zeros(1, dtype=wp.int32, device=device) for _ in range(2))
         t.special = 1
+        room = -(-m.worlds // TOGETHER) * TOGETHER
+        t.scratch = wp.zeros(self._special.scratch * room, dtype=real, device=device)
+        t.log = wp.zeros(SLOTS * len(self.plan.places) * LOG_ROW * room, dtype=real, device=device)
         own = TreeStep()
         for name in TreeStep.vars:  # type: ignore[attr-defined]
             setattr(own, name, getattr(t, name))
         own.own_axes = 1
         self._whole, self._generic = t, None
+        self._on_cpu = bool(wp.get_device(device).is_cpu)
+        self._open = memory(t.unfinished.numpy()) if self._on_cpu else None  # read faster than by NumPy
         self._left = wp.zeros(m.worlds, dtype=wp.int32, device=device)
         self._seen = wp.zeros(1, dtype=wp.int32, device="cpu", pinned=wp.get_device(device).is_cuda)
         solver._kernel = self._special.kernel()
-        load_modules([solver._kernel.module, begin_steps.module], device, None if self._on_cpu else BLOCK)
+        load_modules([solver._kernel.module], device, None if self._on_cpu else THREADS)
+        load_modules([begin_links.module], device, None if self._on_cpu else BLOCK)
         return alone(own, TreeStep, device), own
 
     def make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         """Launch the specialized steps of some worlds."""
-        how: dict[str, Any] = {"dim": worlds, "device": self.model.device} | ({} if self._on_cpu else {"block_dim": BLOCK})
         if not self._on_cpu:
             self._whole.unfinished.zero_()
-        wp.launch(begin_steps, inputs=[step, first, steps], **how)
-        phases = PHASES[-1:] if steps is self.solver._single else PHASES
-        for phase in phases:
-            wp.launch(self.solver._kernel, inputs=[step, first, phase, int(phase == phases[0])], **how)
-            wp.launch(end_steps, inputs=[step, first, steps, phase], **how)
+        links = len(self.plan.places)
+        self._launch(begin_links, (links, worlds), step, first, steps)
+        self._launch(begin_worlds, worlds, step, first, steps)
+        parts = (0,) if steps is self.solver._single or not self._apart else tuple(range(SLOTS, -1, -1))
+        for after in parts:
+            self._launch(self.solver._kernel, worlds, step, first, after, int(after == parts[0]), block=THREADS)
+            self._launch(place_links, (links, worlds), step, first)
+            self._launch(end_links, (links, worlds), step, first)
+            self._launch(end_joints, (links, worlds), step, first)
+            self._launch(end_worlds, worlds, step, first, steps, after)
         if not self._on_cpu:
             wp.copy(self._seen, self._whole.unfinished)
 
+    def _launch(self, kernel: Any, dim: Any, *inputs: Any, block: int = BLOCK) -> None:
+        how: dict[str, Any] = {} if self._on_cpu else {"block_dim": block}
+        wp.launch(kernel, dim=dim, inputs=list(inputs), device=self.model.device, **how)
+
     @property
-    def _on_cpu(self) -> bool:
-        return bool(wp.get_device(self.model.device).is_cpu)
+    def _apart(self) -> bool:
+        """Whether each of the last steps of a call is a launch: what some joints carry is read with the pose of its own step."""
+        return any(p.kind in (SLIDES, TURNS) or (p.sense < 0 and p.kind == SLIDER) for p in self.plan.places)
 
     def is_unfinished(self) -> bool:
         """Whether the last launch of specialized steps left some to be made."""
-        if self._on_cpu:
-            return bool(self._whole.unfinished.numpy()[0])
+        if self._open is not None:
+            return bool(self._open[0])
         wp.synchronize_device(self.model.device)
         return bool(self._seen.numpy()[0])
 

@@ -84,6 +84,12 @@ class Program:
         """A statement as it stands."""
         self._region.append(("say", text, None))
 
+    def forget(self, text: str) -> None:
+        """A statement as it stands, after which all places are read again, so that nothing has to be kept for them."""
+        self._flush([])
+        self.lines.append(text)
+        self._known = {}
+
     @contextmanager
     def block(self, head: str, *needs: Condition) -> Iterator[None]:
         """A nested scope, such as a loop; `head` ends in "{" and has {0}, {1} … where the texts of `needs` belong.

@@ -1,47 +1,120 @@
-"""What is done before and after specialized steps (`special`): the same for all forests."""
+"""What is done before and after specialized steps (`special`): the same for all forests.
+
+Threads are those of all links of all worlds, so that few worlds, too, occupy a GPU; a thread of a world does what must be done in
+turn. Where something is not as the last call left it, that is all of what `generic` does before steps.
+"""
 
 from typing import Any
 
 import warp as wp
 
-from sharnir.engine.tree.forms import turn_twists, unlike
+from sharnir.engine.tree.after import hang, keep, keep_body, report_link, store_axes, store_body
+from sharnir.engine.tree.forms import GEARS, turn_twists, unlike
 from sharnir.engine.tree.runtime import (
     IS_OTHER,
+    IS_OWN,
+    IS_PRESCRIBED,
+    KIND_AT,
     TreeStep,
     begin_counts,
-    count,
     idle_step,
     is_untouched,
-    keep,
+    laws_act,
     load,
     prescribe,
+    prescribe_link,
     set_kinds,
-    store,
-    store_report,
 )
-from sharnir.sleep import at_rest_together, fall_asleep_jointed, wake_jointed
-from sharnir.types import CPU_FLAGS, PRECISION, compile_quickly, real
+from sharnir.guard import count_steps
+from sharnir.kinematics import left_alone
+from sharnir.model import DYNAMIC
+from sharnir.sleep import NOBODY, at_rest_together, fall_asleep_jointed, wake_jointed
+from sharnir.spatial import some, unit
+from sharnir.types import CPU_FLAGS, PRECISION, compile_quickly, quat, real, vec3
 
 MODULE = "sharnir.trees_around"
 
 
+# ---- before steps ------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def is_steady(t: wp.array(dtype=TreeStep), w: int) -> bool:
+    """Whether a world as a whole goes on as the last call left it, so that specialized code can step it."""
+    if t[0].state.tree[0, w] != t[0].settings.dt[0] or t[0].state.tree[1, w] < IS_OWN:
+        return False
+    if int(t[0].state.tree[1, w]) % GEARS > 0:
+        return False
+    return t[0].settings.sleep[0] >= real(1.0e30) or t[0].now.resting[w] == NOBODY
+
+
+@wp.func
+def is_link_steady(t: wp.array(dtype=TreeStep), i: int, w: int) -> bool:
+    """The same of a link: it hangs as built, nobody moved its body, no outer force acts."""
+    kind = t[0].kind_built[i]
+    if t[0].kind[i + t[0].links * w] != kind or t[0].state.tree[t[0].first[i] + KIND_AT, w] != real(kind):
+        return False
+    j = t[0].joint[i]
+    if j >= 0:
+        if t[0].control.enabled[j, w] == 0:
+            return False
+    b = t[0].body[i]
+    if b < 0:
+        return True
+    if some(t[0].control.force[b, w]) or some(t[0].control.torque[b, w]):
+        return False
+    if some(t[0].control.force_once[b, w]) or some(t[0].control.torque_once[b, w]):
+        return False
+    return t[0].bodies.motion[b] != DYNAMIC or left_alone(t, b, w)
+
+
 @wp.kernel(module=MODULE, enable_backward=False)
-def begin_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int32)):
-    """What the caller changed; and which worlds the specialized code can step (`TreeStep.todo`)."""
+def begin_links(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int32)):
+    """See whether a link goes on as the last call left it; where it is led, and whether laws act on it."""
+    i, k = wp.tid()
+    w = first + k
+    if t[0].state.failed[w] != 0 or n[w] == 0:
+        return
+    steady = is_link_steady(t, i, w)
+    if i == 0 and steady:
+        steady = is_steady(t, w)
+    if not steady:
+        t[0].seen[w] = 1
+        return
+    t[0].acts[i + t[0].links * w] = laws_act(t, i, w, t[0].kind_built[i])
+    if t[0].kind_built[i] == IS_PRESCRIBED:
+        prescribe_link(t, i, w)
+
+
+@wp.kernel(module=MODULE, enable_backward=False)
+def begin_worlds(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int32)):
+    """How many steps the specialized code is to make (`TreeStep.todo`); where something changed, begin anew."""
     w = first + wp.tid()
+    changed = t[0].seen[w]
+    t[0].seen[w] = 0
     t[0].todo[w] = 0
     t[0].made[w] = n[w]
     if t[0].state.failed[w] != 0 or n[w] == 0:
         return
     t[0].made[w] = 0
     t[0].mark[w] = 0
+    t[0].fresh[w] = 0
     begin_counts(t, w)
+    if changed == 1:
+        begin_changed(t, w, n[w])
+    else:
+        t[0].todo[w] = n[w]
+
+
+@wp.func
+def begin_changed(t: wp.array(dtype=TreeStep), w: int, n: int):
+    """Take up what the caller changed in a world; and see whether specialized code can step it."""
     wake_jointed(t[0].rest, w)
     fresh = set_kinds(t, w) or not is_untouched(t, w)
     if at_rest_together(t[0].rest, w):
-        for _step in range(n[w]):
+        for _step in range(n):
             idle_step(t, w)
-        t[0].made[w] = n[w]
+        t[0].made[w] = n
         keep(t, w)
         if fresh:
             t[0].state.tree[0, w] = real(0.0)
@@ -51,55 +124,113 @@ def begin_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.in
     t[0].mark[w] = unlike(t, w)
     if t[0].mark[w] != 0:
         return
-    t[0].todo[w] = n[w]
+    t[0].todo[w] = n
     t[0].fresh[w] = int(fresh)
     prescribe(t, w)
     if fresh:
         load(t, w)
     else:
         turn_twists(t, w, 1)
+        prescribe(t, w)
+
+
+# ---- after steps -------------------------------------------------------------------------------------------------------------
 
 
 @wp.kernel(module=MODULE, enable_backward=False)
-def end_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int32), phase: int):
-    """Bodies stand and move as the steps of a phase left them."""
+def place_links(t: wp.array(dtype=TreeStep), first: int):
+    """Where a link stands, from the coordinates of all joints between it and the ground."""
+    i, k = wp.tid()
+    w = first + k
+    if t[0].now_made[w] == 0:
+        return
+    none = quat(real(0.0), real(0.0), real(0.0), real(1.0))
+    turn, origin = hang(t, i, w, t[0].kind_built[i], none, vec3(real(0.0)))
+    base = t[0].base_built[i]
+    while base >= 0:
+        carries, at = hang(t, base, w, t[0].kind_built[base], none, vec3(real(0.0)))
+        origin = at + wp.quat_rotate(carries, origin)
+        turn = carries * turn
+        base = t[0].base_built[base]
+    t[0].turn[i, w] = unit(turn)
+    t[0].origin[i, w] = origin
+
+
+@wp.kernel(module=MODULE, enable_backward=False)
+def end_links(t: wp.array(dtype=TreeStep), first: int):
+    """Bodies stand and move as the steps left them; it is remembered, to see what the caller changes."""
+    i, k = wp.tid()
+    w = first + k
+    if t[0].now_made[w] == 0:
+        return
+    kind = t[0].kind_built[i]
+    store_axes(t, i, w, kind)
+    b = t[0].body[i]
+    if b >= 0:
+        store_body(t, i, b, w, kind, t[0].turn[i, w], t[0].origin[i, w])
+        keep_body(t, b, w)
+
+
+@wp.kernel(module=MODULE, enable_backward=False)
+def end_joints(t: wp.array(dtype=TreeStep), first: int):
+    """What joints carried, and what acted on their axes."""
+    i, k = wp.tid()
+    w = first + k
+    if t[0].now_made[w] > 0:
+        if t[0].reported[w] > 0:
+            report_link(t, i, w)
+
+
+@wp.kernel(module=MODULE, enable_backward=False)
+def end_worlds(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int32), after: int):
+    """Count steps, and see who falls asleep; `after`: steps of the call that other launches make."""
     w = first + wp.tid()
     if n[w] == 0 or t[0].state.failed[w] != 0:
         return
     made = t[0].now_made[w]
     if made > 0:
-        store(t, w)
-        count(t, w, made)
-        t[0].made[w] = t[0].made[w] + made
-        if phase > 0:
-            store_report(t, w)
         t[0].now_made[w] = 0
-        if t[0].slow[w] == 1 or t[0].made[w] == n[w]:
-            fall_asleep_jointed(t[0].rest, w)
-            if t[0].now.resting[w] != 0:
-                if set_kinds(t, w):
-                    t[0].state.tree[0, w] = real(0.0)
-                    t[0].todo[w] = 0
-                    t[0].mark[w] = IS_OTHER
-    if phase == 3:
-        if t[0].mark[w] == 0 or t[0].made[w] > 0:
-            keep(t, w)
-        if t[0].made[w] < n[w]:
-            t[0].unfinished[0] = 1
+        t[0].made[w] = t[0].made[w] + made
+        t[0].residual[w] = t[0].change[w] * t[0].per_change
+        t[0].done[w] = t[0].passes[w]
+        t[0].state.open[w] = real(0.0)
+        t[0].state.history[w] = wp.min(t[0].state.history[w] + made, 4)
+        time = t[0].state.time[w]
+        for _k in range(made):
+            time = time + wp.float64(t[0].settings.dt[0])
+        t[0].state.time[w] = time
+        count_steps(t[0].tally, w, t[0].residual[w], t[0].settings.tolerance[0], made)
+        if t[0].slow[w] == 1:
+            end_slow(t, w)
+    if after == 0 and t[0].made[w] < n[w]:
+        t[0].unfinished[0] = 1
+
+
+@wp.func
+def end_slow(t: wp.array(dtype=TreeStep), w: int):
+    """Bodies that have stood still for long fall asleep."""
+    fall_asleep_jointed(t[0].rest, w)
+    if t[0].now.resting[w] == NOBODY:
+        return
+    if set_kinds(t, w):
+        t[0].state.tree[0, w] = real(0.0)
+        t[0].todo[w] = 0
+        t[0].mark[w] = IS_OTHER
+    keep(t, w)
 
 
 def special_kernel(body: str, name: str) -> Any:
-    """The kernel that makes the steps of a phase by the emitted C++ `body`."""
+    """The kernel that makes the steps of a launch by the emitted C++ `body`."""
 
     @wp.func_native(body)
-    def advance(t: wp.array(dtype=TreeStep), w: int, phase: int, checking: int) -> int:
-        """Steps of a world (`special.PHASES`)."""
+    def advance(t: wp.array(dtype=TreeStep), w: int, after: int, checking: int) -> int:
+        """Steps of a world, all that are to be made but for `after`; `checking`: laws are compared with those of the code."""
         return 0
 
     @wp.kernel(module=name, enable_backward=False)
-    def special_steps(t: wp.array(dtype=TreeStep), first: int, phase: int, checking: int):
+    def special_steps(t: wp.array(dtype=TreeStep), first: int, after: int, checking: int):
         w = first + wp.tid()
-        advance(t, w, phase, checking)
+        advance(t, w, after, checking)
 
     options = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": CPU_FLAGS}
     special_steps.module.options |= options
@@ -107,4 +238,4 @@ def special_kernel(body: str, name: str) -> Any:
 
 
 compile_quickly(MODULE)
-begin_steps.module.options |= {"fast_math": PRECISION == "single"}
+begin_links.module.options |= {"fast_math": PRECISION == "single"}

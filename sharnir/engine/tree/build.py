@@ -10,6 +10,7 @@ forest weld the parts together (`closures`). So laws, coordinates and reactions 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -73,10 +74,14 @@ class Plan:
     """The spanning forest of a model, and the numbers of its links.
 
     Welds of bodies that are cut, rods, gears, cables and springs between points are not in it (`beside`: whether there are any).
+
+    Args:
+        model: what `Scene.build` returned.
+        rough: joints to which friction was given after the model was built; axes that share it are in one link.
     """
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
+    def __init__(self, model: Model, rough: Collection[int] = ()) -> None:
+        self.model, self.rough = model, frozenset(rough)
         self.places: list[Place] = []
         self.link_of: dict[int, int] = {}
         self.rods: list[int] = []  # joints that are not in the forest
@@ -90,6 +95,11 @@ class Plan:
         """Whether something joins links beside the forest."""
         m = self.model
         return bool(self.rods or self.parts.max(initial=1) > 1 or m.gear_names or m.spring_names or m.cable_names)
+
+    @property
+    def most(self) -> int:
+        """Links if every axis, but those of balls, had one of its own."""
+        return sum(max(1, len(p.slots)) for p in self.places)
 
     # ---- topology ------------------------------------------------------------------------------------------------------------
 
@@ -188,7 +198,7 @@ class Plan:
     def _shared(self, k: int, axes: slice) -> bool:
         """Whether friction bounds the vector of some axes of a joint."""
         some = self.model.joint_axes[k][axes]
-        rough = any(a.friction.static or a.friction.load or a.friction.dynamic for a in some)
+        rough = k in self.rough or any(a.friction.static or a.friction.load or a.friction.dynamic for a in some)
         return rough and len({a.group for a in some}) < len(some)
 
     def _find_rotors(self) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sharnir.emit.program import QUOTIENTS, UNDEFINED, Program
-from sharnir.engine.tree.forest import FREE, INERTIAL, JOINT_LAWS, LAWS, PRESCRIBED, SEVERAL, TURNING, Forest
+from sharnir.engine.tree.forest import FREE, INERTIAL, JOINT_LAWS, LAWS, ONE_AXIS, PRESCRIBED, SEVERAL, TURNING, Forest
 from sharnir.engine.tree.history import FIRST, KEPT
 from sharnir.engine.tree.row_storage import RowLoopTree
 from sharnir.engine.tree.step import close_pose, finish, guess, project, report, solve, step
@@ -281,7 +281,9 @@ gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(k
             "#ifdef __CUDA_ARCH__",
             "real* const row_of_world = numbers + w;",
             "#define number(k) row_of_world[(k)*worlds]",
+            "typedef int Place;",
             "#else",
+            "typedef long long Place;  // as wide as an address: a place and its offset are one operand",
             f"real* const row_of_world = numbers + w*{'memory_with_rows' if self.tree.rows else 'memory_size'};",
             "#define number(k) row_of_world[k]",
             "#endif",
@@ -378,7 +380,7 @@ class Loop(Form):
 
     def each(self, statement: Callable[[Callable[[str, int], str], int | None], list[str]]) -> str:
         lines = statement(lambda name, k: f"number(own + {START[name] + k})", None)
-        head = f"for (int i = 0; i < links; ++i) {{ if (kinds[i] < 0) continue; const int own = {ROW}*(i + 1);"
+        head = f"for (int i = 0; i < links; ++i) {{ if (kinds[i] < 0) continue; const Place own = {ROW}*(i + 1);"
         return "\n".join([head, *lines, "}"])
 
     def ground(self) -> str:
@@ -399,7 +401,7 @@ class Loop(Form):
         lines.append(f"for (int k = 0; k < {ROW}; ++k) number(k) = real(0.0);")
         for name in ("M", "R"):
             lines += [f"number({START[name] + k}) = real(1.0);" for k in (0, 4, 8)]
-        lines.append(f"for (int i = 0; i < links; ++i) {{ const int own = {ROW}*(i + 1);")
+        lines.append(f"for (int i = 0; i < links; ++i) {{ const Place own = {ROW}*(i + 1);")
         lines += [f"number(own + {START[n] + k}) = real(0.0);" for n in (*GATHERED, "taken") for k in range(SIZES[n])]
         lines += [f"number(own + {START['frame'] + k}) = parameter({PER_LINK}*i + {k});" for k in range(PER_LINK)]
         lines.append(f"if (kinds[i] == {FREE} || kinds[i] == {PRESCRIBED}) {{")  # on the ground, whatever they hung on
@@ -410,16 +412,21 @@ class Loop(Form):
         return "\n".join([*lines, f"number({PREPARED}) = real(1.0); }}"])
 
     def _copy(self, load: bool) -> str:
-        first = "x.first.data[i]" if self.source.first else "at"
-        out = ["{ int at = 0; for (int i = 0; i < links; ++i) {", f"const int own = {ROW}*(i + 1); at = {first};"]
-        out.append(f"const int apart = {ROW}*(links + 1) + {ROW_APART}*i; (void)apart;")
+        out = ["{ real* kept = &stored(0); for (int i = 0; i < links; ++i) {", f"const Place own = {ROW}*(i + 1);"]
+        if self.source.first:
+            out.append("kept = &stored(x.first.data[i]);")
+        out.append(f"const Place apart = {ROW}*(links + 1) + {ROW_APART}*i; (void)apart;")
         for kind in self.tree.kinds:
             out.append(f"if (kinds[i] == {kind}) {{")
             for name, size in stored_fields(kind, self.source.turns, self.real):
                 for k in range(size):
                     place = self.tree.place("own", name, k)
-                    out.append(f"{place} = stored(at);" if load else f"stored(at) = {place};")
-                    out.append("++at;")
+                    out.append(f"{place} = *kept;" if load else f"*kept = {place};")
+                    out.append("kept += worlds;")
+            if load and kind in ONE_AXIS:  # laws stand together, where the passes need them
+                out.append("if (acts[i]) { const int axis = axis_of(i);")
+                out += [f"{self.tree.place('own', name, 0)} = law_{name}(axis);" for name in LAWS]
+                out.append("}")
             if load and kind in SEVERAL:
                 out.append(f"{self.tree.place('own', 'known_3', 0)} = real(0.0);")
             if load and kind in TURNING and not self.source.turns:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from sharnir.emit.algebra import IDENTITY, NO_MATRIX, ZERO, Matrix, Vector, cross, dot, outer, skew
 from sharnir.emit.expressions import absolute, select
 from sharnir.engine.tree.joints import Ball, Free, Hinge, Prescribed, Slider, Weld, largest
+from sharnir.engine.tree.rows import stiffen_rows, times
 from sharnir.engine.tree.step import missing_momentum
 
 
@@ -47,17 +48,23 @@ def mean_change(g: Vector, turn: Vector) -> Vector:
     return change
 
 
-def times(m: Matrix, s: Any) -> Matrix:
-    """A matrix times a number."""
-    return Matrix([[x * s for x in r] for r in m.rows])
+def mean_change_matrix(g: Vector) -> Matrix:
+    """T: δg of a change δθ."""
+    return IDENTITY - skew(g) + outer(g, g)
 
 
 def linearize(tree: Any) -> None:
     """What every joint lacks, and the derivative of that, from the leaves inwards."""
+    if tree.rows:
+        stiffen_rows(tree)
     for link in tree.links(inward=True):
         com = link.com_mean
         f, n = missing_momentum(link, com)
         K = own_derivative(link, com, f)
+        if tree.rows:
+            own = times(IDENTITY, link.take("row_A")), *(link.take(f"row_{block}") for block in "BCD")
+            K = Derivative(*(x + y for x, y in zip(K, own, strict=True)))
+            f, n = f - link.take("row_f"), n - link.take("row_n")
         handed_f, handed_n = link.gathered("f", "n")
         K = Derivative(*(x + y for x, y in zip(K, link.gathered("KA", "KB", "KC", "KD"), strict=True)))
         for joint in link.joints():
@@ -95,6 +102,13 @@ def shifted(lever: Vector, K: Derivative) -> Derivative:
     return Derivative(K.A, K.B, K.C + S @ K.A, K.D + S @ K.B)
 
 
+def slide_bends(axis: Vector, f: Vector, g: Vector) -> Vector:
+    """How f along a translation's mean motion changes with δθ of the base, whose g it is: the motion turns."""
+    T = cross(axis, f)
+    bends: Vector = T * 2.0 - (T + cross(g, T) + g * dot(g, T)) - cross(axis, cross(f, g)) * 2.0
+    return bends
+
+
 class ExactAxis:
     """Hinges and sliders: along one axis, z is unknown."""
 
@@ -109,9 +123,8 @@ class ExactAxis:
         axis = end_of(base.M, link.local_axis)
         rate = 1.0 if slides else turn_rate(joint, link)
         if slides:
-            U_l, U_a, T = (K.A @ axis) * rate, (K.C @ axis) * rate, cross(axis, f)
-            g = base.g
-            turns = T * 2.0 - (T + cross(g, T) + g * dot(g, T)) - cross(axis, cross(f, g)) * 2.0
+            U_l, U_a = (K.A @ axis) * rate, (K.C @ axis) * rate
+            turns = slide_bends(axis, f, base.g)
         else:
             U_l, U_a = (K.B @ axis) * rate, (K.D @ axis) * rate
             turns = cross(axis, n)
@@ -123,6 +136,9 @@ class ExactAxis:
         V_a = U_a + cross(lever, U_l)
         if slides:
             V_a = V_a + cross(axis, f)
+        if link.tree.rows:
+            link.e = link.e + link.take("row_e")
+            link.column_l, link.column_a = U_l, V_a
         K = shifted(lever, K)
         kept = Derivative(
             K.A - outer(U_l * D, row_l), K.B - outer(U_l * D, row_a), K.C - outer(V_a * D, row_l), K.D - outer(V_a * D, row_a)
@@ -135,7 +151,9 @@ class ExactAxis:
     def correct(joint: Any, link: Any, u: Vector, g: Vector) -> Any:
         turn = half_turn(link.g_before, g - link.g_before)
         before = link.z
-        if not isinstance(joint, Slider):
+        if isinstance(joint, Slider):
+            u = u + cross(turn, end_of(link.base.M, link.local_axis) * (2.0 * link.z))
+        else:
             link.z = transported(link, g)
         link.dz = (link.e - dot(link.U_l, u - link.u_before) - dot(link.U_a, turn)) * link.D
         for _ in link.acting():
@@ -167,6 +185,8 @@ class ExactBall:
         lever = link.lever
         inverse = K.D.inverse()
         link.Kinv, link.B = inverse, K.C
+        if link.tree.rows:
+            link.columns_l = K.B
         e = -n
         link.e3 = e
         f = f + K.B @ (inverse @ e)
@@ -191,6 +211,8 @@ class ExactFree:
         inverse = K.D.inverse()
         A = (K.A - K.B @ (inverse @ K.C)).inverse()
         du = A @ (K.B @ (inverse @ n) - f)
+        if link.tree.rows:
+            link.Kinv, link.B, link.columns_l, link.columns_a = inverse, K.C, K.B, A
         link.dl, link.e3 = du, inverse @ (-n - K.C @ du)
 
     @staticmethod

@@ -18,7 +18,8 @@ import numpy as np
 HINGE, SLIDER, BALL, FREE, WELD, PRESCRIBED, ROTOR, SLIDES, TURNS = range(9)
 KINDS = ("hinge", "slider", "ball", "free", "weld", "prescribed", "rotor", "slides", "turns")
 USUAL = (HINGE, SLIDER, BALL, FREE, WELD, PRESCRIBED)  # kinds that code for any forest knows, unless others are asked for
-TURNING = (HINGE, ROTOR)  # kinds whose coordinate is an angle
+ONE_AXIS = (HINGE, SLIDER, ROTOR)  # kinds with one axis
+TURNING = (HINGE, ROTOR)  # those of them whose coordinate is an angle
 SEVERAL = (BALL, SLIDES, TURNS)  # kinds whose laws are those of several axes
 OFF = -1  # kind of a link that is left out of steps in a world
 GROUND = -1

@@ -7,27 +7,23 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.engine.tree import exact_several
+from sharnir.engine.tree import exact_rows, exact_several
+from sharnir.engine.tree.after import break_joints, count, keep, store, store_report
 from sharnir.engine.tree.code import SIMULATION, Loop
-from sharnir.engine.tree.forest import BALL, KINDS, USUAL
+from sharnir.engine.tree.forest import BALL, KINDS, ROTOR, USUAL
 from sharnir.engine.tree.forms import is_taken_up, turn_twists
 from sharnir.engine.tree.row_runtime import forget_rows, set_rows, store_rows
 from sharnir.engine.tree.runtime import (
     CPP,
     TreeStep,
     begin_counts,
-    break_joints,
-    count,
     hardest_body,
     idle_step,
     is_untouched,
-    keep,
     load,
     prescribe,
     push,
     set_kinds,
-    store,
-    store_report,
 )  # fmt: skip
 from sharnir.laws.drives import set_drives
 from sharnir.sleep import at_rest_together, fall_asleep_jointed, wake_jointed
@@ -145,7 +141,7 @@ MODULES: tuple[tuple[str, tuple[int, ...], bool, bool], ...] = (
     ("sharnir.trees_balls", USUAL, False, False),
     ("sharnir.trees_all", ALL, True, False),
     ("sharnir.trees_rows", ONE_AXIS, False, True),
-    ("sharnir.trees_rows_all", USUAL, True, True),
+    ("sharnir.trees_rows_all", tuple(kind for kind in ALL if kind != ROTOR), True, True),
 )
 """Names, kinds of joints, whether drives of the table are known, and rows beside the forest. Few, so that little is compiled;
 laws of balls are half of the code, which most scenes do not need."""
@@ -164,7 +160,7 @@ def module_kernel(which: int) -> Any:
     """The kernel of one of MODULES."""
     name, kinds, drives, rows = MODULES[which]
     if name not in _kernels:
-        gear = None if rows else exact_several
+        gear = exact_rows if rows else exact_several
         body = Loop(CPP, SIMULATION, pushed=True, kinds=kinds, second_gear=gear, rows=rows).simulation()
         _kernels[name] = make_kernel(body, name, drives, rows)
     return _kernels[name]

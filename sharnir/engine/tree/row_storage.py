@@ -24,6 +24,8 @@ DEPENDENT, HELD, WIDE = (1e-10, 1e-4), (1e-13, 1e-6), (1e-9, 1e-4)
 FALLS = 0.25  # of the square of the largest gap: what a round that closes the pose leaves of it
 # of links, where there are rows
 LINK_FIELDS = {"origin": 3, "row_f": 3, "row_n": 3, "row_e": 1, "path_e": 1}
+# of the second gear: what impulses add to a link's derivative; what its base feels of its joint's motion, by columns
+LINK_FIELDS |= {"row_A": 1, "row_B": 9, "row_C": 9, "row_D": 9, "column_l": 3, "column_a": 3, "columns_l": 9, "columns_a": 9}
 PATH = ("l", "n", "rate_l", "rate_n")  # force and moment of J, then of J₁
 LINK_FIELDS |= {f"path_{part}{k}": 3 for k in range(MOST) for part in PATH}
 VECTORS = ("start_a", "start_b", "start", "arm_a", "arm_b", "line", "line_1", "force")
@@ -59,6 +61,10 @@ class ClosureView:
     @property
     def b(self) -> Any:
         return self.rows.end(self.at, "b")
+
+    def is_ground(self, side: str) -> Any:
+        """Whether a or b is the ground."""
+        return self.rows.is_ground(self.at, side)
 
     @property
     def h(self) -> Any:
@@ -107,7 +113,7 @@ class RowMath:
         """How much of the gap of a weld a step closes: its rounding is not to shake velocities."""
         return select(self.tree.closing, 1.0, CLOSES)
 
-    def responses(self, name: str, r: Any, at: Any, n: int) -> list[Any]:
+    def responses(self, r: Any, at: Any, name: str, n: int) -> list[Any]:
         """n numbers of row r from `at` on: y, x, or rate (y₁)."""
         return [self.get(name, p) for p in self._places(r, at, n)]
 
@@ -184,6 +190,9 @@ class NumberRows(RowMath):
     def end(self, c: int, side: str) -> Any:
         link = self.whole(side, c)
         return self.tree.ground() if link == GROUND else LinkView(self.tree, link)
+
+    def is_ground(self, c: int, side: str) -> bool:
+        return self.whole(side, c) == GROUND
 
     def path(self, c: ClosureView) -> Iterator[tuple[LinkView, int]]:
         """Links from the closure to the ground, and where the numbers of a row for each begin."""
@@ -367,13 +376,16 @@ class LoopRows(RowMath):
     def end(self, c: str, side: str) -> LinkView:
         return LinkView(self.tree, f"end_{side}")
 
+    def is_ground(self, c: str, side: str) -> Any:
+        return value(f"(t_{side}[c] < 0)", "bool")
+
     def path(self, c: ClosureView) -> Iterator[tuple[LinkView, str]]:
         p, row = self.program, self.tree.row
         with p.block("for (int k = t_path_start[c]; k < t_path_start[c + 1]; ++k) {"):
             p.say("const int i = t_path[k], offset = t_offset[k]; if (kinds[i] < 0) continue;")
-            p.say(f"const int own = {row}*(i + 1), base = {row}*(bases[i] + 1), axis = axis_of(i); (void)axis;")
-            p.say(f"const int apart = {row}*(links + 1) + {ROW_APART}*i; (void)apart;")
-            p.say(f"const int rows_own = {self.tree.row_place('i')}, rows_base = {self.tree.row_place('bases[i]')};")
+            p.say(f"const Place own = {row}*(i + 1), base = {row}*(bases[i] + 1); const int axis = axis_of(i); (void)axis;")
+            p.say(f"const Place apart = {row}*(links + 1) + {ROW_APART}*i; (void)apart;")
+            p.say(f"const Place rows_own = {self.tree.row_place('i')}, rows_base = {self.tree.row_place('bases[i]')};")
             yield LinkView(self.tree, "own"), "offset"
 
     def _sums(self, link: LinkView, k: Any) -> list[str]:
@@ -467,7 +479,7 @@ class RowLoopTree(LoopTree):
 
     def links(self, inward: bool = False) -> Iterator[LinkView]:
         for link in super().links(inward):
-            self.program.say(f"const int rows_own = {self.row_place('i')}, rows_base = {self.row_place('bases[i]')};")
+            self.program.say(f"const Place rows_own = {self.row_place('i')}, rows_base = {self.row_place('bases[i]')};")
             yield link
 
     def place(self, at: str, name: str, k: int) -> str:

@@ -24,10 +24,13 @@ A vector r̄ = M r changes with its link's mean twist so that its end changes by
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
-from sharnir.emit.algebra import ZERO, Vector, cross, dot
+from sharnir.emit.algebra import ZERO, Matrix, Vector, cross, dot, skew
 from sharnir.emit.expressions import absolute, maximum, minimum, select, sqrt
+from sharnir.engine.tree.ball_friction import BallFriction
+from sharnir.engine.tree.ball_laws import FRICTION, BallWithLaws
 from sharnir.engine.tree.closures import ANGLE, GEAR, POINT, ROD, ROWS, SPRING
 from sharnir.engine.tree.joints import Ball, Free, OneAxis, Prescribed, Slider, Weld
 from sharnir.engine.tree.several_axes import SeveralAxes, locked
@@ -44,6 +47,11 @@ AXES = (Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0))
 
 
 Wrenches = list[tuple[Vector, Vector, Vector, Vector]]
+
+
+def times(m: Matrix, s: Any) -> Matrix:
+    """A matrix times a number."""
+    return Matrix([[x * s for x in r] for r in m.rows])
 
 
 def lead_back(g: Vector, x: Vector) -> Vector:
@@ -84,6 +92,14 @@ class Kind:
         """J₁ of every row."""
         return [line_rate(c, c.line_1)]
 
+    def end_rates(self, c: Any) -> Wrenches:
+        """J₁ of every row by displacements and turns of the end of the step, as the second gear has them (`exact`)."""
+        return [end_line_rate(c, c.line_1)]
+
+    def stiffen(self, c: Any, impulses: list[Any]) -> None:
+        """How moments of the row's impulses change with the turns of the links, for the second gear (`exact`)."""
+        stiffen_arms(c, c.line * impulses[0])
+
     def softness(self, c: Any) -> Any:
         """Compliance of the row, for W; less than 0: the row has no impulse."""
         return 0.0
@@ -100,9 +116,10 @@ class Kind:
         """What a step reports: the impulse, in x; of a rod the force on link b."""
         return Vector(impulses[0], 0.0, 0.0)
 
-    def enter(self, c: Any) -> None:
+    def enter(self, c: Any, exact: bool) -> None:
         """Unit impulses on both links, where paths begin."""
-        for k, (act, rate) in enumerate(zip(self.wrenches(c), self.rates(c), strict=True)):
+        rates = self.end_rates(c) if exact else self.rates(c)
+        for k, (act, rate) in enumerate(zip(self.wrenches(c), rates, strict=True)):
             c.rows.add(c.a, k, act[:2], rate[:2])
             c.rows.add(c.b, k, act[2:], rate[2:])
             l_a, n_a, l_b, n_b = (dot(x, x) for x in act)
@@ -124,6 +141,25 @@ def line_rate(c: Any, n: Vector) -> tuple[Vector, Vector, Vector, Vector]:
     return -n, cross(lead_back(c.a.g, n), c.arm_a), n, cross(c.arm_b, lead_back(c.b.g, n))
 
 
+def end_arms(c: Any) -> tuple[Vector, Vector]:
+    """Arms, or axes, of a and b at the end of the step."""
+    return c.arm_a * 2.0 - c.start_a, c.arm_b * 2.0 - c.start_b
+
+
+def end_line_rate(c: Any, n: Vector) -> tuple[Vector, Vector, Vector, Vector]:
+    """The same by displacements and turns of the end of the step."""
+    a, b = end_arms(c)
+    return -n, cross(n, a), n, cross(b, n)
+
+
+def stiffen_arms(c: Any, force: Vector) -> None:
+    """Moments of a force on b, and the opposite on a, as their arms turn."""
+    a, b = end_arms(c)
+    F = skew(force)
+    c.a.add(row_D=F @ skew(a))
+    c.b.add(row_D=F @ skew(-b))
+
+
 class Point(Kind):
     """Both points in one place: three rows along the axes of the world."""
 
@@ -140,6 +176,12 @@ class Point(Kind):
 
     def rates(self, c: Any) -> Wrenches:
         return [line_rate(c, e) for e in AXES]
+
+    def end_rates(self, c: Any) -> Wrenches:
+        return [end_line_rate(c, e) for e in AXES]
+
+    def stiffen(self, c: Any, impulses: list[Any]) -> None:
+        stiffen_arms(c, Vector(*impulses))
 
 
 class Angle(Kind):
@@ -166,8 +208,19 @@ class Angle(Kind):
 
     def rates(self, c: Any) -> Wrenches:
         d, e = c.arm_a, c.arm_b
-        d1, e1 = d * 2.0 - c.start_a, e * 2.0 - c.start_b
+        d1, e1 = end_arms(c)
         return [(ZERO, cross(d, lead_back(c.a.g, e1)), ZERO, cross(e, lead_back(c.b.g, d1)))]
+
+    def end_rates(self, c: Any) -> Wrenches:
+        m = cross(*end_arms(c))
+        return [(ZERO, m, ZERO, -m)]
+
+    def stiffen(self, c: Any, impulses: list[Any]) -> None:
+        """As if both links turned alike, which those do that a weld joins."""
+        d1, e1 = end_arms(c)
+        change = times(skew(c.arm_b) @ skew(d1) - skew(c.arm_a) @ skew(e1), impulses[0])
+        c.a.add(row_D=times(change, -1.0))
+        c.b.add(row_D=change)
 
 
 class Rod(Kind):
@@ -181,8 +234,16 @@ class Rod(Kind):
         half = arms(c)
         mean, end = c.start + half, c.start + half * 2.0
         k = 1.0 / sqrt(dot(c.start, c.start))
-        c.line, c.line_1 = mean * k, end * k
+        c.line, c.line_1, c.soft = mean * k, end * k, k
         return [dot(mean, half) * k]
+
+    def stiffen(self, c: Any, impulses: list[Any]) -> None:
+        """Between two links that move the turning of the line is left out: it would join their equations."""
+        stiffen_arms(c, c.line * impulses[0])
+        for end, other, mean, last in zip((c.a, c.b), "ba", (c.arm_a, c.arm_b), end_arms(c), strict=True):
+            F = select(c.is_ground(other), c.soft * impulses[0], 0.0)
+            S, E = skew(mean), skew(last)
+            end.add(row_A=-F, row_B=times(E, F), row_C=times(S, -F), row_D=times(S @ E, F))
 
     def carries(self, c: Any, impulses: list[Any]) -> Vector:
         force: Vector = c.line * impulses[0]
@@ -241,7 +302,9 @@ class Gear(Kind):
         c.a.add(row_e=c.by_a * impulses[0])
         c.b.add(row_e=c.by_b * impulses[0])
 
-    def enter(self, c: Any) -> None:
+    def stiffen(self, c: Any, impulses: list[Any]) -> None: ...
+
+    def enter(self, c: Any, exact: bool) -> None:
         c.a.add(path_e=c.by_a)
         c.b.add(path_e=c.by_b)
         c.put_row(0, "size_l", 0.0)
@@ -299,6 +362,8 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
             return [*y], [*x], [*rate_y], could, (l, n + cross(out, l)), shift(l1, n1)
 
         return several
+    if isinstance(joint, BallFriction):
+        return friction_response(link)
     if isinstance(joint, Ball):
         D3, B, arm = link.D3, link.B, base.M @ link.local_anchor
         shift = shift_of(joint, link)
@@ -331,6 +396,23 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
         return [*u, *g], [*l1, *n1], [], could, (ZERO, ZERO), (ZERO, ZERO)
 
     return free
+
+
+def friction_response(link: Any) -> Callable[[Impulse, Impulse, Any, Any, Any], Answer]:
+    """`response_of` a ball on which friction acts alone."""
+    base = link.base
+    D3, B, K, arm = link.V3, link.B, link.K3, base.M @ link.local_anchor
+    shift = shift_of(PLAIN_BALL, link)
+
+    def rubbing(act: Impulse, rate: Impulse, own: Any, size_l: Any, size_n: Any) -> Answer:
+        (l, n), (l1, n1) = act, rate
+        by, x = D3 @ n, D3 @ n1
+        could = dot(n, by) + size_n * trace(D3)
+        y, rate_y = [*n], [*n1]
+        l, n, l1, n1 = l - B.T @ by, n - K @ by, l1 - B.T @ x, n1 - K @ x
+        return y, [*x], rate_y, could, (l, n + cross(arm, l)), shift(l1, n1)
+
+    return rubbing
 
 
 def held_response(link: Any) -> Any:
@@ -369,15 +451,34 @@ def shift_of(joint: Any, link: Any) -> Callable[[Vector, Vector], Impulse]:
 
 
 def ways(link: Any) -> Iterator[Any]:
-    """The link's joint as rows see it: a ball is one without laws, or one of several axes with laws."""
+    """The link's joint as rows see it: a ball is one without laws, with friction alone, or one of several axes with laws."""
     for joint in link.joints():
-        if isinstance(joint, SeveralAxes) and isinstance(joint, Ball):
+        if isinstance(joint, BallWithLaws):
             for _ in link.idle():
                 yield PLAIN_BALL
             for _ in link.acting():
-                yield joint
+                rubs = joint.rubs(link)
+                for _ in link.when(rubs):
+                    yield FRICTION
+                for _ in link.when(not_(rubs)):
+                    yield joint
         else:
             yield joint
+
+
+def own_answer(joint: Any, link: Any, read: Callable[[str, int], list[Any]]) -> Any:
+    """How a row's gap changes by what the joint itself lacks; `read` gives the row's numbers x or rate there."""
+    e = equation(joint, link)
+    if isinstance(joint, OneAxis):
+        return select(link.lock > 0.5, read("rate", 1)[0] * link.jump, dot(read("x", 1), e))
+    if isinstance(joint, SeveralAxes):
+        return dot(read("rate", 3), joint.respond(link, link.e3) - link.y_3)
+    if isinstance(joint, BallFriction):
+        return dot(read("rate", 3), joint.respond(link, link.e3) - link.zv)
+    if isinstance(joint, Prescribed):
+        rows = link.tree.rows
+        return select(rows.resting & not_(rows.closing), dot(read("rate", 6), [*link.zl, *link.zv]), 0.0)
+    return dot(read("x", len(e)), e)
 
 
 def equation(joint: Any, link: Any) -> list[Any]:
@@ -386,13 +487,13 @@ def equation(joint: Any, link: Any) -> list[Any]:
         return [link.e]
     if isinstance(joint, Free):
         return [*link.dl, *link.e3]
-    return [*link.e3] if isinstance(joint, Ball | SeveralAxes) else []
+    return [*link.e3] if isinstance(joint, Ball | SeveralAxes | BallFriction) else []
 
 
 def put_equation(joint: Any, link: Any, e: list[Any]) -> None:
     if isinstance(joint, OneAxis):
         link.e = e[0]
-    elif isinstance(joint, Ball | SeveralAxes):
+    elif isinstance(joint, Ball | SeveralAxes | BallFriction):
         link.e3 = Vector(*e)
     elif isinstance(joint, Free):
         link.dl, link.e3 = Vector(*e[:3]), Vector(*e[3:])
@@ -451,13 +552,20 @@ def close_rows(tree: Any, factor: bool) -> None:
     """Correct the impulses of all rows, and the joints' equations by them; `factor`: the forest's factors are new."""
     for _ in tree.rows.as_function("close_rows"):
         for _ in tree.when_factored(factor):
-            carry_impulses(tree)
+            carry_impulses(tree, response_of, False)
             assemble(tree)
             factor_rows(tree)
-        correct_impulses(tree)
+        correct_impulses(tree, own_answer)
 
 
-def correct_impulses(tree: Any) -> None:
+def stiffen_rows(tree: Any) -> None:
+    """What the impulses of rows contribute to the derivative of links' equations."""
+    for c in tree.rows.closures():
+        for kind in c.kinds():
+            kind.stiffen(c, [c.impulse(k) for k in range(kind.rows)])
+
+
+def correct_impulses(tree: Any, own_answer: Callable[..., Any]) -> None:
     """Impulses that close the rows, with the factors that there are."""
     rows = tree.rows
     for r in rows.range(0, rows.size("rows")):
@@ -465,16 +573,8 @@ def correct_impulses(tree: Any) -> None:
     for c in rows.closures():
         for link, at in rows.path(c):
             for joint in ways(link):
-                e = equation(joint, link)
                 for r in c.row_range():
-                    own = dot(rows.responses("x", r, at, len(e)), e)
-                    if isinstance(joint, OneAxis):
-                        own = select(link.lock > 0.5, rows.responses("rate", r, at, 1)[0] * link.jump, own)
-                    elif isinstance(joint, SeveralAxes):
-                        own = dot(rows.responses("rate", r, at, 3), joint.respond(link, link.e3) - link.y_3)
-                    elif isinstance(joint, Prescribed):
-                        moves = dot(rows.responses("rate", r, at, 6), [*link.zl, *link.zv])
-                        own = select(rows.resting & not_(rows.closing), moves, 0.0)
+                    own = own_answer(joint, link, partial(rows.responses, r, at))
                     rows.put("rest", r, rows.get("rest", r) - own)
     substitute(tree)
     for r in rows.range(0, rows.size("rows")):
@@ -484,17 +584,17 @@ def correct_impulses(tree: Any) -> None:
             for joint in ways(link):
                 for r in c.row_range():
                     e, by = equation(joint, link), rows.get("rest", r)
-                    y = rows.responses("y", r, at, len(e))
+                    y = rows.responses(r, at, "y", len(e))
                     put_equation(joint, link, [a + b * by for a, b in zip(e, y, strict=True)])
 
 
-def carry_impulses(tree: Any) -> None:
-    """y and x of all rows: their unit impulses, carried to the ground."""
+def carry_impulses(tree: Any, response_of: Any, exact: bool) -> None:
+    """y and x of all rows: their unit impulses, carried to the ground by the joints' responses."""
     rows = tree.rows
     rows.factor_again(rows.open > OPEN * OPEN)
     for c in rows.closures():
         for kind in c.kinds():
-            kind.enter(c)
+            kind.enter(c, exact)
             for k in range(kind.rows):
                 c.put_row(k, "could", 0.0)
                 c.put_row(k, "soft", select(c.on > 0.5, kind.softness(c), -1.0))

@@ -17,7 +17,7 @@ from sharnir.engine.tree.forest import BALL, FREE, HINGE, OFF, PRESCRIBED, ROTOR
 from sharnir.engine.tree.storage import ROW, ROW_APART, START
 from sharnir.guard import count_step
 from sharnir.guard_data import Tally
-from sharnir.joint_geometry import breaks, child_frame, coordinate, free_axis, parent_frame
+from sharnir.joint_geometry import child_frame, coordinate, free_axis, parent_frame
 from sharnir.joints import AxisTable, DriveTable, JointTable
 from sharnir.kinematics import left_alone, pose_at
 from sharnir.model import DYNAMIC, KINEMATIC, BodyTable, Control, SpringTable, State
@@ -34,6 +34,17 @@ OWN_AXES = 1024  # is added to the gear that is stored, where twists are in the 
 IS_OWN = wp.constant(real(OWN_AXES))
 # why a world is left to the code for any forest: joints are disabled or bodies sleep, outer forces, laws, the exact derivative
 OTHER_KINDS, OUTER_FORCES, LAWS_CHANGED, STEEP = range(1, 5)
+SLOTS = 3  # last steps of a call that are logged: what joints carry and accelerations at its end follow from them
+LOGGED = {"V": 3, "W": 3, "reaction_f": 3, "reaction_n": 3, "mean_axis": 3}
+LOGGED |= {"p_axis": 3, "p_friction": 3, "p_limit": 3, "p_drive": 3, "p_lost": 1}
+"""In the world's axes: velocity and spin at the start of the step, and what it reports; impulses of up to three axes."""
+TOGETHER = 32  # worlds that stand beside each other in the log and in the scratch memory: those of a warp
+LOG_ROW = sum(LOGGED.values())
+LOG_SIZE = wp.constant(LOG_ROW)
+LOG_V, LOG_W, LOG_F, LOG_N, LOG_AXIS, LOG_P_AXIS, LOG_P_FRICTION, LOG_P_LIMIT, LOG_P_DRIVE, LOG_P_LOST = (
+    wp.constant(3 * k) for k in range(len(LOGGED))
+)
+LOG_SLOTS, WARP = wp.constant(SLOTS), wp.constant(TOGETHER)
 IS_OTHER, IS_PUSHED, HAS_LAWS, IS_STEEP = (wp.constant(k) for k in (OTHER_KINDS, OUTER_FORCES, LAWS_CHANGED, STEEP))
 
 
@@ -51,8 +62,6 @@ KIND_AT = wp.constant(sum(size for _, size in stored_fields(FREE, real=CPP)))
 CHANGE_AT = wp.constant(int(KIND_AT) + 1)  # and how force and moment of its joint changed in the step before
 SIGN_AT = wp.constant(int(CHANGE_AT) + 6)  # ±1: by which the product of rotations is that of the body's quaternion
 ROOM = int(SIGN_AT) + 1  # rows of a link
-SUDDEN = wp.constant(real(16.0))  # squared ratio of a change to the next one, from which it was a jump,
-SLIGHT = wp.constant(real(0.01))  # unless its square is a smaller part of that of the quantity
 Q, STUCK, LIMIT, SU, CURRENT, MOTOR_SPEED = (
     SLIDER_AT[name] for name in ("q", "stuck", "limit", "SU", "current", "rotor")
 )  # of a hinge, too
@@ -179,6 +188,11 @@ class TreeStep:
     special: wp.int32  # 1: specialized code makes the steps that it can; those below are for it
     todo: wp.array(dtype=wp.int32)  # [world] steps that it is still to make in this call
     now_made: wp.array(dtype=wp.int32)  # [world] steps of the last launch
+    reported: wp.array(dtype=wp.int32)  # [world] how many of these are in the log
+    slot_end: wp.array(dtype=wp.int32)  # [world] the slot after that of the last of them
+    log: wp.array(dtype=real)  # [worlds / TOGETHER, slot, link, number, world of these] see `LOGGED`
+    scratch: wp.array(dtype=real)  # [worlds / TOGETHER, number, world of these] see `placement`
+    seen: wp.array(dtype=wp.int32)  # [world] 1: something is not as the last call left it, or not as built
     fresh: wp.array(dtype=wp.int32)  # [world] 1: coordinates were taken from the bodies
     mark: wp.array(dtype=wp.int32)  # [world] why it makes none: `OTHER_KINDS` …
     unfinished: wp.array(dtype=wp.int32)  # [1] 1: some world has steps left
@@ -230,6 +244,20 @@ def recall_apart(t: wp.array(dtype=TreeStep), i: int, what: int, w: int) -> real
 
 
 @wp.func
+def logged_number(t: wp.array(dtype=TreeStep), slot: int, i: int, what: int, w: int) -> real:
+    """A number of a link in the log of specialized steps."""
+    row = ((w // WARP * LOG_SLOTS + slot) * t[0].links + i) * LOG_SIZE + what
+    return t[0].log[row * WARP + w % WARP]
+
+
+@wp.func
+def logged(t: wp.array(dtype=TreeStep), slot: int, i: int, what: int, w: int) -> vec3:
+    return vec3(
+        logged_number(t, slot, i, what, w), logged_number(t, slot, i, what + 1, w), logged_number(t, slot, i, what + 2, w)
+    )
+
+
+@wp.func
 def put_memory(t: wp.array(dtype=TreeStep), i: int, what: int, w: int, v: vec3):
     for k in range(3):
         t[0].memory[(MEMORY_ROW * (i + 1) + what + k) * t[0].memory_number + w * t[0].memory_world] = v[k]
@@ -265,6 +293,20 @@ def several_row(kind: int, row: int) -> int:
 
 
 @wp.func
+def laws_act(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int) -> int:
+    """1 if laws act on the axes of a link of some kind."""
+    j = t[0].joint[i]
+    if j < 0:
+        return 0
+    if t[0].control.acts[j, w] != 0 or t[0].geared[i] == 1 or kind == IS_SLIDES or kind == IS_TURNS:
+        return 1
+    for k in range(t[0].joints.v_size[j]):
+        if t[0].control.joint_force[t[0].joints.v_start[j] + k, w] != real(0.0):
+            return 1
+    return 0
+
+
+@wp.func
 def set_kinds(t: wp.array(dtype=TreeStep), w: int) -> bool:
     """How links hang in this world now: those of joints that are disabled float, those that sleep are left out; what acts."""
     changed = bool(False)
@@ -277,19 +319,13 @@ def set_kinds(t: wp.array(dtype=TreeStep), w: int) -> bool:
         kind = t[0].kind_built[i]
         base = t[0].base_built[i]
         j = t[0].joint[i]
-        acts = int(0)
         if j >= 0:
             if t[0].control.enabled[j, w] == 0:
                 kind = IS_OFF
                 base = -1
                 if t[0].body[i] >= 0 or t[0].cut[i] == 1:
                     kind = IS_FREE
-            acts = int(t[0].control.acts[j, w] != 0 or t[0].geared[i] == 1)
-            if kind == IS_SLIDES or kind == IS_TURNS:
-                acts = 1
-            for k in range(t[0].joints.v_size[j]):
-                if t[0].control.joint_force[t[0].joints.v_start[j] + k, w] != real(0.0):
-                    acts = 1
+        acts = laws_act(t, i, w, kind)
         if kind != IS_PRESCRIBED and sleeps(t, t[0].carries[i], w):
             kind = IS_OFF
         new = real(kind) != t[0].state.tree[t[0].first[i] + KIND_AT, w]
@@ -336,24 +372,29 @@ def push(t: wp.array(dtype=TreeStep), w: int) -> bool:
 @wp.func
 def prescribe(t: wp.array(dtype=TreeStep), w: int):
     """Where bodies are whose motion is given, and how they move."""
-    h = t[0].settings.dt[0]
     for i in range(t[0].links):
         if t[0].kind_built[i] == IS_PRESCRIBED:
-            b = t[0].body[i]
-            row = t[0].first[i]
-            v = vec3(real(0.0))
-            omega = vec3(real(0.0))
-            if t[0].bodies.motion[b] == KINEMATIC:
-                v = t[0].state.velocity[b, w]
-                omega = t[0].state.spin[b, w]
-            turn = exp_quat(omega * h)
-            put_quat(t, row + FREE_ROTATION, w, t[0].state.rotation[b, w])
-            put_triple(t, row + FREE_POSITION, w, t[0].state.position[b, w])
-            put_triple(t, row + FREE_ZL, w, v * (real(0.5) * h))
-            put_triple(t, row + FREE_ZL1, w, v * (real(0.5) * h))
-            put_triple(t, row + FREE_ZV, w, vec3(turn[0], turn[1], turn[2]) * (real(1.0) / turn[3]))
-            put_triple(t, row + FREE_ZV1, w, omega * (real(0.5) * h))
-            put_twist(t, i, w, row + V_FREE, v, omega, t[0].state.rotation[b, w])
+            prescribe_link(t, i, w)
+
+
+@wp.func
+def prescribe_link(t: wp.array(dtype=TreeStep), i: int, w: int):
+    h = t[0].settings.dt[0]
+    b = t[0].body[i]
+    row = t[0].first[i]
+    v = vec3(real(0.0))
+    omega = vec3(real(0.0))
+    if t[0].bodies.motion[b] == KINEMATIC:
+        v = t[0].state.velocity[b, w]
+        omega = t[0].state.spin[b, w]
+    turn = exp_quat(omega * h)
+    put_quat(t, row + FREE_ROTATION, w, t[0].state.rotation[b, w])
+    put_triple(t, row + FREE_POSITION, w, t[0].state.position[b, w])
+    put_triple(t, row + FREE_ZL, w, v * (real(0.5) * h))
+    put_triple(t, row + FREE_ZL1, w, v * (real(0.5) * h))
+    put_triple(t, row + FREE_ZV, w, vec3(turn[0], turn[1], turn[2]) * (real(1.0) / turn[3]))
+    put_triple(t, row + FREE_ZV1, w, omega * (real(0.5) * h))
+    put_twist(t, i, w, row + V_FREE, v, omega, t[0].state.rotation[b, w])
 
 
 @wp.func
@@ -549,248 +590,6 @@ def is_untouched(t: wp.array(dtype=TreeStep), w: int) -> bool:
             if not left_alone(t, b, w):
                 return False
     return True
-
-
-# ---- after steps -------------------------------------------------------------------------------------------------------------
-
-
-@wp.func
-def store(t: wp.array(dtype=TreeStep), w: int):
-    """Poses and velocities of bodies from coordinates and twists; accelerations, if the last store was a step ago."""
-    per = real(1.0) / t[0].settings.dt[0]
-    for i in range(t[0].links):
-        kind = t[0].kind[i + t[0].links * w]
-        if kind < 0:
-            continue
-        row = t[0].first[i]
-        base = t[0].base[i + t[0].links * w]
-        turn = quat(real(0.0), real(0.0), real(0.0), real(1.0))
-        origin = vec3(real(0.0))
-        if base >= 0:
-            turn = t[0].turn[base, w]
-            origin = t[0].origin[base, w]
-        if kind == IS_FREE or kind == IS_PRESCRIBED:
-            turn = get_quat(t, row + FREE_ROTATION, w)
-            origin = triple(t, row + FREE_POSITION, w)
-        else:
-            origin = origin + wp.quat_rotate(turn, t[0].anchor[i, w])
-            turn = turn * t[0].frame[i, w]
-            if kind == IS_BALL:
-                turn = turn * get_quat(t, row + BALL_ROTATION, w)
-                for k in range(3):
-                    t[0].state.stuck[t[0].axis[i] + k, w] = int(t[0].state.tree[row + BALL_STUCK + k, w] > real(0.5))
-            elif kind == IS_SLIDES or kind == IS_TURNS:
-                at = several_row(kind, row)
-                moved = triple(t, at + SLIDES_Q, w)
-                if kind == IS_SLIDES:
-                    origin = origin + wp.quat_rotate(turn, moved * real(t[0].sense[i]))
-                else:
-                    turn = turn * get_quat(t, row + TURNS_ROTATION, w)
-                for k in range(t[0].slides[i]):
-                    t[0].state.q[t[0].joints.q_start[t[0].joint[i]] + t[0].number[i] + k, w] = moved[k]
-                    t[0].state.stuck[t[0].axis[i] + k, w] = int(t[0].state.tree[at + SLIDES_STUCK + k, w] > real(0.5))
-            elif kind != IS_WELD:
-                q = t[0].state.tree[row + Q, w]
-                if kind == IS_HINGE or kind == IS_ROTOR:
-                    turn = turn * quat(real(0.0), real(0.0), wp.sin(real(0.5) * q), wp.cos(real(0.5) * q))
-                else:
-                    origin = origin + wp.quat_rotate(turn, vec3(real(0.0), real(0.0), q))
-                t[0].state.q[t[0].joints.q_start[t[0].joint[i]] + t[0].number[i], w] = q
-                t[0].state.stuck[t[0].axis[i], w] = int(t[0].state.tree[row + STUCK, w] > real(0.5))
-                t[0].state.current[t[0].axis[i], w] = t[0].state.tree[row + CURRENT, w]
-                t[0].state.rotor[t[0].axis[i], w] = t[0].state.tree[row + MOTOR_SPEED, w]
-            turn = unit(turn)
-        t[0].turn[i, w] = turn
-        t[0].origin[i, w] = origin
-        b = t[0].body[i]
-        if b >= 0:
-            store_body(t, i, b, w, kind, row, turn, origin, per)
-
-
-@wp.func
-def store_body(
-    t: wp.array(dtype=TreeStep), i: int, b: int, w: int, kind: int, row: int, turn: quat, origin: vec3, per: real
-):  # fmt: skip
-    R = turn * wp.quat_inverse(t[0].own_turn[i, w])
-    R = R * t[0].state.tree[row + SIGN_AT, w]
-    x = origin + wp.quat_rotate(turn, t[0].com[i, w])
-    if kind == IS_PRESCRIBED:
-        t[0].state.position[b, w] = x
-        t[0].state.rotation[b, w] = R
-        return
-    v = triple(t, row + twist_row(kind), w) * (real(2.0) * per)
-    omega = triple(t, row + twist_row(kind) + 3, w) * (real(2.0) * per)
-    off = wp.length(x - t[0].state.position[b, w]) * t[0].settings.per_metre[0] + wp.length(R - t[0].state.rotation[b, w])
-    if some(v) or some(omega) or off > SAME_POSE:  # what stands still does so to the bit
-        t[0].state.position[b, w] = x
-        t[0].state.rotation[b, w] = R
-    else:
-        R = t[0].state.rotation[b, w]
-    if t[0].own_axes == 1:
-        v = wp.quat_rotate(turn, v)
-        omega = wp.quat_rotate(turn, omega)
-    dv = (v - t[0].state.velocity[b, w]) * per
-    dw = (omega - t[0].state.spin[b, w]) * per
-    change = dv - t[0].state.last_v[b, w]
-    t[0].state.acceleration[b, w] = at_end(dv, change, t[0].state.slope_v[b, w])
-    t[0].state.slope_v[b, w] = change
-    t[0].state.last_v[b, w] = dv
-    t[0].state.last_w[b, w] = dw
-    t[0].state.velocity[b, w] = v
-    t[0].state.spin[b, w] = omega
-    t[0].state.momentum[b, w] = wp.quat_rotate(R, t[0].bodies.inertia[b, w] * wp.quat_rotate_inv(R, omega))
-
-
-@wp.func
-def at_end(mean: vec3, change: vec3, before: vec3) -> vec3:
-    """A quantity at the end of a step from its mean over the step, the change of that mean, and the change before.
-
-    Means f of steps alternate about the true value: f + ½ (last change) would double that, f + ½ (change before the last) has
-    none of it, and is of second order, too. A jump is not carried on.
-    """
-    if wp.length_sq(before) <= wp.max(SUDDEN * wp.length_sq(change), SLIGHT * wp.length_sq(mean)):
-        return mean + before * real(0.5)
-    return mean
-
-
-@wp.func
-def store_report(t: wp.array(dtype=TreeStep), w: int):
-    """What joints carried in the last step and what acted on their axes, as of a whole step; broken joints are disabled."""
-    dt = t[0].settings.dt[0]
-    part = t[0].part[w]
-    for j in range(t[0].joints.count):
-        t[0].state.dissipated[j, w] = real(0.0)
-    for i in range(t[0].links):
-        kind = t[0].kind[i + t[0].links * w]
-        j = t[0].joint[i]
-        if j >= 0 and kind >= 0:
-            if (kind == IS_HINGE or kind == IS_SLIDER or kind == IS_ROTOR) and t[0].acts[i + t[0].links * w] == 1:
-                at = t[0].axis[i]
-                t[0].state.axis_impulse[at, w] = recall(t, i, P_AXIS, w) * (dt / part)
-                t[0].state.friction_impulse[at, w] = recall(t, i, P_FRICTION, w) * (dt / part)
-                t[0].state.limit_impulse[at, w] = recall(t, i, P_LIMIT, w) * (dt / part)
-                t[0].state.drive_impulse[at, w] = recall(t, i, P_DRIVE, w) * (dt / part)
-                t[0].state.dissipated[j, w] = t[0].state.dissipated[j, w] + recall(t, i, P_LOST, w) * (dt / part)
-            if (kind == IS_BALL or kind == IS_SLIDES or kind == IS_TURNS) and t[0].acts[i + t[0].links * w] == 1:
-                for k in range(t[0].slides[i]):
-                    at = t[0].axis[i] + k
-                    t[0].state.axis_impulse[at, w] = recall_apart(t, i, P_AXIS_3 + k, w) * (dt / part)
-                    t[0].state.friction_impulse[at, w] = recall_apart(t, i, P_FRICTION_3 + k, w) * (dt / part)
-                    t[0].state.limit_impulse[at, w] = recall_apart(t, i, P_LIMIT_3 + k, w) * (dt / part)
-                    t[0].state.drive_impulse[at, w] = recall_apart(t, i, P_DRIVE_3 + k, w) * (dt / part)
-                t[0].state.dissipated[j, w] = t[0].state.dissipated[j, w] + recall(t, i, P_LOST, w) * (dt / part)
-            if t[0].body[i] >= 0 or t[0].cut[i] == 1:
-                store_reaction(t, i, j, w, kind, real(4.0) * dt / (part * part))
-    if t[0].hit[w] > 0:
-        j = t[0].joint[t[0].hit[w] - 1]
-        t[0].state.dissipated[j, w] = t[0].state.dissipated[j, w] + t[0].taken[w]
-
-
-@wp.func
-def without_free_axes(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, f: vec3, l: vec3, end: int):
-    """A force and a moment less their shares along the free axes of a joint, as these are in the mean or at the end of the step;
-    i is the last link of the joint.
-    """
-    at = i
-    while at >= 0 and t[0].joint[at] == j:
-        along = t[0].kind[at + t[0].links * w]
-        if along == IS_BALL:
-            l = vec3(real(0.0))
-        elif along == IS_SLIDES or along == IS_TURNS:
-            pose = pose_at(t[0].joints, j, w, t[0].state.position, t[0].state.rotation)
-            for x in range(t[0].slides[at]):
-                d, m = free_axis(t[0].joints, j, t[0].number[at] + x, pose)
-                l = l - m * wp.dot(m, l)
-                f = f - d * wp.dot(d, f)
-        elif along == IS_HINGE or along == IS_ROTOR or along == IS_SLIDER:
-            d = wp.quat_rotate(t[0].turn[at, w], vec3(real(0.0), real(0.0), real(1.0)))
-            if end == 0:
-                d = wp.normalize(recall_triple(t, at, AXIS_MEAN, w))
-                below = t[0].base[at + t[0].links * w]
-                if t[0].own_axes == 1 and below >= 0:
-                    d = wp.quat_rotate(t[0].turn[wp.max(below, 0), w], d)
-            if along == IS_SLIDER:
-                f = f - d * wp.dot(d, f)
-            else:
-                l = l - d * wp.dot(d, l)
-        at = at - 1
-    return f, l
-
-
-@wp.func
-def store_reaction(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, kind: int, scale: real):
-    """Impulse and moment of a joint on its child, at the child's anchor, without the share of the free axes."""
-    zero = vec3(real(0.0))
-    f = zero
-    l = zero
-    if kind != IS_FREE:
-        f = recall_triple(t, i, REACTION, w) * scale
-        l = recall_triple(t, i, MOMENT, w) * scale
-        if t[0].own_axes == 1:
-            base = t[0].base[i + t[0].links * w]
-            if base >= 0:
-                f = wp.quat_rotate(t[0].turn[base, w], f)
-                l = wp.quat_rotate(t[0].turn[base, w], l)
-        if t[0].sense[i] < 0:
-            pose = pose_at(t[0].joints, j, w, t[0].state.position, t[0].state.rotation)
-            l = -l - wp.cross(pose.parent_anchor - pose.child_anchor, f)
-            f = -f
-        f, l = without_free_axes(t, i, j, w, f, l, 0)
-    row = t[0].first[i] + CHANGE_AT
-    change_f = f - t[0].state.mid_force[j, w]
-    change_l = l - t[0].state.mid_torque[j, w]
-    before_f = triple(t, row, w)
-    before_l = triple(t, row + 3, w)
-    if not (some(t[0].state.mid_force[j, w]) or some(t[0].state.mid_torque[j, w])):  # the first step
-        change_f = zero
-        change_l = zero
-        before_f = zero
-        before_l = zero
-    end_f, end_l = without_free_axes(t, i, j, w, at_end(f, change_f, before_f), at_end(l, change_l, before_l), 1)
-    t[0].state.joint_force[j, w] = end_f
-    t[0].state.joint_torque[j, w] = end_l
-    put_triple(t, row, w, change_f)
-    put_triple(t, row + 3, w, change_l)
-    t[0].state.mid_force[j, w] = f
-    t[0].state.mid_torque[j, w] = l
-
-
-@wp.func
-def break_joints(t: wp.array(dtype=TreeStep), w: int) -> bool:
-    """Disable joints that do not stand what they carried in the last step."""
-    broke = bool(False)
-    for j in range(t[0].joints.count):
-        if t[0].control.enabled[j, w] != 0:
-            if breaks(t[0].joints, j, t[0].state.mid_force[j, w], t[0].state.mid_torque[j, w], t[0].settings.dt[0]):
-                t[0].control.enabled[j, w] = 0
-                broke = True
-    return broke
-
-
-@wp.func
-def keep(t: wp.array(dtype=TreeStep), w: int):
-    """Remember the state, to see whether the caller changes it."""
-    for b in range(t[0].bodies.count):
-        t[0].state.felt_force[b, w] = t[0].control.force[b, w]
-        t[0].state.felt_torque[b, w] = t[0].control.torque[b, w]
-        t[0].state.kept_velocity[b, w] = t[0].state.velocity[b, w]
-        t[0].state.kept_momentum[b, w] = t[0].state.momentum[b, w]
-        t[0].state.kept_position[b, w] = t[0].state.position[b, w]
-        t[0].state.kept_rotation[b, w] = t[0].state.rotation[b, w]
-
-
-@wp.func
-def count(t: wp.array(dtype=TreeStep), w: int, made: int):
-    """Steps that were made."""
-    t[0].residual[w] = t[0].change[w] * t[0].per_change
-    t[0].done[w] = t[0].passes[w]
-    t[0].state.open[w] = real(0.0)
-    t[0].state.history[w] = wp.min(t[0].state.history[w] + made, 4)
-    for _k in range(made):
-        t[0].state.time[w] = t[0].state.time[w] + wp.float64(t[0].settings.dt[0])
-        count_step(t[0].tally, w, t[0].residual[w], t[0].settings.tolerance[0], t[0].parts[w])
-    if t[0].parts[w] > 1:
-        t[0].grades[1, w] = t[0].grades[1, w] + 1
 
 
 # ---- calls -------------------------------------------------------------------------------------------------------------------

@@ -324,12 +324,12 @@ class SeveralAxes:
 
     # ---- outwards
 
-    def correct_laws(self, link: Any, u: Vector, g: Vector) -> Any:
+    def correct_laws(self, link: Any, u: Vector, g: Vector, respond: Any = None) -> Any:
         """Correct y by what the joint lacks and by how its base changed; returns the change."""
         h, y, u0, K = link.h, link.y_3, link.u0_3, link.K3
         e = link.e3 - link.UL3.T @ (u - link.u_before) - link.UA3.T @ (g - link.g_before)
         link.free_3 = K @ (y * (4.0 / h) - u0) + (e - link.given_3) * (4.0 / h) + self.effort(link)  # times K: impulses
-        linear = self.respond(link, e)
+        linear = (respond or self.respond)(link, e)
         if self.has_friction(link):
             for _ in link.tree.when_smooth():
                 for _ in link.when(link.fresh_3 < SMOOTH + 0.5):

@@ -33,9 +33,10 @@ from sharnir.engine.tree.forest import (
     Forest,
 )
 from sharnir.engine.tree.history import KEPT
-from sharnir.engine.tree.runtime import CPP, LAWS_CHANGED, OWN_AXES, ROOM, STEEP
-from sharnir.engine.tree.step import finish, report, solve, turned_back
-from sharnir.engine.tree.storage import IMPULSES, LAW, LAW_3, REPORT_3, SIZES, LinkView
+from sharnir.engine.tree.placement import FENCE, NUMBER, Placement
+from sharnir.engine.tree.runtime import CPP, LAWS_CHANGED, LOG_ROW, LOGGED, OWN_AXES, ROOM, SLOTS, STEEP, TOGETHER
+from sharnir.engine.tree.step import finish, report, solve
+from sharnir.engine.tree.storage import IMPULSES, LAW, LAW_3, REPORT, REPORT_3, SIZES, LinkView, offsets
 from sharnir.engine.tree.unrolled import JudgedAxes, UnrolledTree
 from sharnir.laws.axis import INFINITE
 from sharnir.types import PRECISION
@@ -59,6 +60,8 @@ GROUPS: dict[tuple[str, ...], tuple[str, ...]] = {
 }  # fmt: skip
 """Values of laws that are arrays if one of the first is not that of a law that is absent."""
 ENABLING = {name for first in GROUPS for name in first} | {"effort"}
+LOGGED_AT = offsets(LOGGED)
+PAST = {f"{name}{k}" for name in ("z", "zv", "zl") for k in range(1, KEPT[CPP] + 1)}  # fields that a step reads and writes once
 POTENT = (
     "stiffness", "damping", "friction_static", "friction_dynamic", "friction_viscous", "friction_load", "limit_lower",
     "limit_upper", "servo_kp", "servo_kd", "servo_torque", "effort", "resistance",
@@ -80,7 +83,7 @@ def acting_laws(model: Any, control: Any) -> dict[str, np.ndarray]:
 def is_absent(name: str, place: str) -> str:
     """The condition that a law does not act: its value is that of none."""
     compare = {"limit_lower": "<=", "limit_upper": ">=", "servo_max_force": ">="}.get(name, "==")
-    return f"{place} {compare} real({LAWS[name]!r})"
+    return f"({place} {compare} real({LAWS[name]!r}))"
 
 
 class SpecialJudged(JudgedAxes):
@@ -105,24 +108,35 @@ class SpecialTree(UnrolledTree):
 
     begins, leaves = True, True
 
-    def __init__(self, forest: Forest, program: Any, factor_always: bool, axes: Any, varied: dict[str, np.ndarray]) -> None:
-        super().__init__(forest, program, True, factor_always, axes)
-        self.varied = varied
+    def __init__(self, forest: Forest, program: Any, on_gpu: bool, axes: Any, varied: dict[str, np.ndarray]) -> None:
+        super().__init__(forest, program, True, on_gpu, axes)
+        self.varied, self.on_gpu = varied, on_gpu
         self.constants: dict[str, str] = {}  # of the code, and the places that they are read from
         self.checks: dict[str, str] = {}  # places of values that are taken for granted, and their names
         self.present = [self._present(i) for i in range(len(forest))]
+
+    def links(self, inward: bool = False) -> Iterator[LinkView]:
+        if self.on_gpu:
+            self.program.forget(FENCE)
+        links: Iterator[LinkView] = super().links(inward)
+        return links
 
     def _present(self, i: int) -> set[str]:
         laws = self.forest.links[i].laws
         if not laws:
             return set()
-        out = {"effort"}
+        several = self.kind_of(i) in SEVERAL and not np.any(laws.get("effort", 0.0))
+        out = set() if several else {"effort"}  # three numbers, and what follows from them: only if a force is commanded
         for first, group in GROUPS.items():
             if any(np.any(np.asarray(laws.get(n, LAWS[n]), float) != LAWS[n]) for n in first):
                 out |= set(group)
         return out
 
     def get(self, i: int, name: str) -> list[Any]:
+        if name == "command_3" and "effort" not in self.present[i]:
+            return [0.0] * 3
+        if name in REPORT:
+            return [self.program.read(self._logged(i, name, k)) for k in range(SIZES[name])]
         if name not in PARAMETERS:
             return super().get(i, name)
         if (name in LAW or name in LAW_3) and not self.acts(i):
@@ -164,7 +178,7 @@ class SpecialTree(UnrolledTree):
             several = self.kind_of(i) == BALL
             names = [n for n in POTENT if not (several and n.startswith("limit"))]  # of a ball they are the joint's
             each = (is_absent(n, f"law_{n}({first + k})") for n in names for k in range(3 if several else 1))
-            yield f"(x.acts.data[{i} + {len(self.forest)}*w] == 0 || ({' && '.join(each)}))"
+            yield f"((x.acts.data[{i} + {len(self.forest)}*w] == 0) | ({' & '.join(each)}))"
 
     def report_idle(self) -> None:
         """Laws give no impulses to axes without them."""
@@ -174,11 +188,34 @@ class SpecialTree(UnrolledTree):
                     self.put(i, name, [0.0] * SIZES[name])
 
     def put(self, i: int, name: str, x: list[Any]) -> None:
-        """What joints carry is reported in the axes that their bases have at the end of the step."""
-        base = self.forest.links[i].base
-        if name in ("reaction_f", "reaction_n", "mean_axis") and base >= 0:
-            x = list(turned_back(LinkView(self, base).M, Vector(*x)))
-        super().put(i, name, x)
+        """What a step reports is logged, vectors in the world's axes."""
+        if name not in REPORT:
+            if name != "command_3" or "effort" in self.present[i]:
+                super().put(i, name, x)
+            return
+        if len(x) == 3 and name not in REPORT_3:
+            base = self.forest.links[i].base
+            x = x if base < 0 else list(self.turns[base] @ Vector(*x))
+        self.log(i, name, x)
+
+    def log(self, i: int, name: str, x: Any) -> None:
+        for k, number in enumerate(x):
+            self.program.write(self._logged(i, name, k), number)
+
+    def _logged(self, i: int, name: str, k: int) -> str:
+        return f"log_rows[{(LOG_ROW * i + LOGGED_AT[name.removesuffix('_3')] + k) * TOGETHER}]"
+
+    def log_motion(self) -> None:
+        """Log velocities of the start of the step, and keep the links' axes of then."""
+        self.turns: dict[int, Any] = {}
+        scale = 2.0 / self.h
+        for link in self.links():
+            base = self.forest.links[link.at].base
+            frame = link.frame if base < 0 else self.turns[base] @ link.frame
+            for joint in link.joints():
+                self.turns[link.at] = R = frame @ joint.turned(link)
+                self.log(link.at, "V", R @ link.V * scale)
+                self.log(link.at, "W", R @ link.W * scale)
 
     def _constant(self, name: str, place: str) -> Any:
         self.constants[name] = place
@@ -199,14 +236,12 @@ class SpecialTree(UnrolledTree):
 class Special(Unrolled):
     """The C++ of a specialized step: the body of a function that makes some steps of one world."""
 
-    def __init__(
-        self, forest: Forest, real: str, factor_always: bool, places: list[Place], varied: dict[str, np.ndarray]
-    ) -> None:
+    def __init__(self, forest: Forest, real: str, on_gpu: bool, places: list[Place], varied: dict[str, np.ndarray]) -> None:
         axes = [p.axis for p in places]
-        super().__init__(forest, real, SIMULATION, True, factor_always, axes)
-        self.places = places
+        super().__init__(forest, real, SIMULATION, True, on_gpu, axes)
+        self.places, self.on_gpu = places, on_gpu
         self.bodies = [p.body if p.kind != PRESCRIBED else -1 for p in places]  # of every link; −1: none that may come to rest
-        self.tree: Any = SpecialTree(forest, self.program, factor_always, axes, varied)
+        self.tree: Any = SpecialTree(forest, self.program, on_gpu, axes, varied)
         self.tree.kept = KEPT[real]
 
     def _copies(self) -> Iterator[tuple[str, str]]:
@@ -217,6 +252,17 @@ class Special(Unrolled):
                     if f"{name}_{i}_{k}" in self._used:
                         yield f"{name}_{i}_{k}", f"stored({at})"
                     at += 1
+
+    def _place(self, body: str) -> Placement:
+        """Where the numbers of links are kept on a GPU; on a CPU they are variables."""
+        if not self.on_gpu:
+            return Placement("", self.real, set(), set())
+        once = {own for own, _ in self._copies() if own.rsplit("_", 2)[0] in PAST}
+        once |= {own for own, place in self.tree.constants.items() if place.startswith("parameter(")}
+        return Placement(body, self.real, once, {own for own, _ in self._copies()})
+
+    def load(self) -> str:
+        return "\n".join(f"{own} = {place};" for own, place in self._copies())
 
     def store(self) -> str:
         return "\n".join(f"{place} = {own};" for own, place in self._copies() if own in self._changed)
@@ -233,15 +279,21 @@ class Special(Unrolled):
             p.say(f"if (failed && !(change <= real({LOOSE})*rounding) && !(coarse && count >= most)) {{")
             p.say(f"restarted = true; x.mark.data[w] = {STEEP}; break; }}")
             p.say("failed = 0;")
-            with p.block("if (phase > 0) {"):
-                p.say("x.part.data[w] = h;")
+            p.say(f"const bool reporting = todo - made <= {SLOTS};")
+            with p.block("if (reporting) {"):
+                p.say(f"x.part.data[w] = h; const int slot = {SLOTS} - (todo - made);")
+                rows = LOG_ROW * len(self.forest) * TOGETHER
+                p.say(f"real* const log_rows = x.log.data + ((size_t)(w/{TOGETHER})*{SLOTS} + slot)*{rows} + w%{TOGETHER};")
+                tree.log_motion()
                 report(tree)
                 tree.report_idle()
+                p.say("++reported;")
             finish(tree)
             p.say("whole = true;")
         body = p.finish()
-        self._used = set(re.findall(r"\b[A-Za-z]\w*_\d+_\d+\b", body))
+        self._used = set(NUMBER.findall(body))
         self._changed = set(re.findall(r"^([A-Za-z]\w*_\d+_\d+) = ", body, re.M))
+        self.placement = self._place(body)
         return "\n".join(self._lines(body)).replace("{real}", self.real)
 
     def _rests(self) -> str:
@@ -259,13 +311,13 @@ class Special(Unrolled):
         ]
         return f"""if (watching) {{ bool still[{max(1, len(links))}], slow = false;
 {" ".join(slow)}
-if (slow && made < steps) {{ const real after = x.settings.sleep.data[0]; bool due = false;
+if ((slow || idling) && made < steps) {{ const real after = x.settings.sleep.data[0]; bool due = false;
 for (int k = 0; k < {len(links)}; ++k) {{ const real idle = x.state.idle.data[bodies[k]*worlds + w];
 if (still[k] && idle + h >= after && wp::floor((idle + h)/after) > wp::floor(idle/after)) due = true; }}
 if (due) steps = made;
-else for (int k = 0; k < {len(links)}; ++k) {{ real& idle = x.state.idle.data[bodies[k]*worlds + w];
-idle = still[k] ? idle + h : real(0.0); }}
-}} x.slow.data[w] = slow; }} else x.slow.data[w] = false;"""
+else {{ idling = slow; for (int k = 0; k < {len(links)}; ++k) {{ real& idle = x.state.idle.data[bodies[k]*worlds + w];
+idle = still[k] ? idle + h : real(0.0); }} }}
+}} x.slow.data[w] = slow || idling; }} else x.slow.data[w] = false;"""
 
     def _resting_tables(self) -> Iterator[str]:
         """Bodies that may come to rest, and how far they reach."""
@@ -273,33 +325,44 @@ idle = still[k] ? idle + h : real(0.0); }}
         yield f"const int bodies[{max(1, len(links))}] = {{{', '.join(str(self.bodies[i]) for i in links)}}}; (void)bodies;"
         yield "const real slowest = real(0.25)*h*h*x.slowest*x.slowest;"
         yield from (f"const real reach_{n} = x.reach.data[{i}]*x.reach.data[{i}];" for n, i in enumerate(links))
+        some = " | ".join(f"(x.state.idle.data[{self.bodies[i]}*worlds + w] > real(0.0))" for i in links) or "false"
+        yield f"bool idling = watching && ({some});"
 
     def _lines(self, body: str) -> Iterator[str]:
         tree, names = self.tree, {name: self.source.laws(name) for name in LAWS}
         yield "typedef {real} real;"
-        yield "auto& x = t.data[0]; const int todo = x.todo.data[w];"
-        yield "int steps = phase == 0 ? todo - 3 : (todo >= 4 - phase ? 1 : 0); x.now_made.data[w] = 0;"
+        yield "auto& x = t.data[0]; const int todo = x.todo.data[w]; x.now_made.data[w] = 0;"
+        yield "int steps = todo - after, reported = 0;"
         yield "if (todo == 0 || (steps <= 0 && checking == 0)) return 0;"
         yield QUOTIENTS.format(doubles=int(self.real == "double"))
         yield VARIABLES
         yield SPECIAL_HEAD
+        yield f"const real tolerance = x.{'acted_tolerance' if tree.any_acts else 'tolerance'};"
         yield from (f"#define law_{name}(a) {place}" for name, place in names.items())
         yield from (f"#define joint_{name}(i) {place}" for name, place in self.source.joint_laws.items())
         yield NUMBERS
         checks = [is_absent(name, place) for place, name in sorted(tree.checks.items())] + list(tree.idle_checks())
         if checks:
-            yield f"if (checking && !({' && '.join(checks)})) {{ x.mark.data[w] = {LAWS_CHANGED}; x.todo.data[w] = 0;"
+            # without short circuits, so that no read waits for another
+            yield f"if (checking && !({' & '.join(checks)})) {{ x.mark.data[w] = {LAWS_CHANGED}; x.todo.data[w] = 0;"
             yield "if (x.fresh.data[w]) rows[0] = real(0.0); return 0; }"
         yield "if (steps <= 0) return 0;"
-        yield from (f"const real {name} = {place};" for name, place in tree.constants.items())
+        placed = self.placement.places
         used = [n for n in sorted(self._used) if n not in tree.constants and not n.startswith("judged_")]
-        yield "real " + ", ".join(f"{n} = real(0.0)" for n in used) + ";"
+        if self.on_gpu:
+            yield from self.placement.begin()
+            yield from (f"{name} = real(0.0);" for name in used if name in placed)
+        for name, place in tree.constants.items():
+            yield f"{name} = {place};" if name in placed else f"const real {name} = {place};"
+        yield "real " + ", ".join(f"{n} = real(0.0)" for n in used if n not in placed) + ";"
         yield from self._resting_tables()
         yield SPECIAL_BEGIN
         yield self.load()
         yield body
         yield f"stored(1) = real({OWN_AXES} + {CHOICES}*choice) + (restarted ? real(0.5) : real(0.0));"
         yield self.store()
+        if self.on_gpu:
+            yield from self.placement.end()
         yield from (f"#undef {name}" for name in ("number", "stored", "parameter", *(f"law_{n}" for n in names)))
         yield from (f"#undef joint_{name}" for name in JOINT_LAWS)
         yield UNDEFINED
@@ -308,7 +371,7 @@ idle = still[k] ? idle + h : real(0.0); }}
 
 SPECIAL_HEAD = """int off = 0; (void)off; const bool pushing = false; (void)pushing;
 const int worlds = x.worlds;
-const real h = x.settings.dt.data[0], dt = h, tolerance = x.tolerance, law_tolerance = x.law_tolerance; (void)law_tolerance;
+const real h = x.settings.dt.data[0], dt = h, law_tolerance = x.law_tolerance; (void)law_tolerance;
 const real per_metre = x.settings.per_metre.data[0], rounding = x.rounding; (void)per_metre; (void)dt;
 const int limit = x.settings.iterations.data[1], most = x.settings.iterations.data[2];
 const bool coarse = x.settings.iterations.data[3] == 1, watching = x.settings.sleep.data[0] < real(1.0e30);
@@ -317,6 +380,9 @@ const real fall = h*wp::sqrt(gx*gx + gy*gy + gz*gz); (void)fall;
 const real gravity0 = real(0.25)*h*h*gx, gravity1 = real(0.25)*h*h*gy, gravity2 = real(0.25)*h*h*gz;
 real* const rows = x.state.tree.data + w; real* const numbers = x.memory.data;
 const real* const parameters = x.parameters.data + w*x.parameter_world; const int parameter_stride = x.parameter_stride;
+#ifdef __CUDA_ARCH__
+__builtin_assume(__isGlobal(rows)); __builtin_assume(__isGlobal(parameters));
+#endif
 #define stored(k) rows[(k)*worlds]
 #define parameter(k) parameters[(k)*parameter_stride]"""
 NUMBERS = """#ifdef __CUDA_ARCH__
@@ -330,8 +396,9 @@ bool renew = fresh > 0, whole = false; stopped = fresh; x.fresh.data[w] = 0;
 if (!fresh) { const int kept = (int)stored(1); choice = (kept - OWN)/CHOICES; restarted = stored(1) - real(kept) > real(0.25); }
 """.replace("CHOICES", str(CHOICES)).replace("OWN", str(OWN_AXES))
 SPECIAL_END = """x.passes.data[w] = count; x.parts.data[w] = 1; x.change.data[w] = change; x.taken.data[w] = taken;
+x.reported.data[w] = reported; x.slot_end.data[w] = SLOTS - (todo - made);
 x.work.data[w] += work; x.hit.data[w] = hit; x.now_made.data[w] = made; x.todo.data[w] = failed ? 0 : todo - made;
-return made;"""
+return made;""".replace("SLOTS", str(SLOTS))
 
 
 class Specialized:
@@ -362,6 +429,8 @@ class Specialized:
             self.varied[name] = other.reshape(len(plan.places), -1)
         code = Special(self.forest, CPP, on_gpu, plan.places, self.varied)
         self.body = code.simulation()
+        self.scratch = len(code.placement.scratch)
+        """Numbers of a world in global memory that nothing else uses."""
 
     @staticmethod
     def _told(x: np.ndarray, name: str, n: int) -> Any:
@@ -385,8 +454,4 @@ class Specialized:
         return _kernels[name]
 
 
-PHASES = (0, 1, 2, 3)
-"""Launches of a call: the first makes all steps but three, the others one each if as many are left. What joints carry and
-accelerations at the end of a call follow from the last three (`runtime.store_reaction`).
-"""
 _kernels: dict[str, Any] = {}  # by module name

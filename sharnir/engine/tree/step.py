@@ -24,6 +24,7 @@ from sharnir.emit.expressions import select
 from sharnir.engine.tree.joints import OneAxis, Prescribed
 from sharnir.engine.tree.rows import begin_rows, close_rows, evaluate_rows, keep_rows, report_rows
 from sharnir.engine.tree.several_axes import SeveralAxes
+from sharnir.laws.axis import FREE_AXIS
 
 CLOSINGS = 20  # rounds, at most, in which rows that stand open are closed
 
@@ -53,6 +54,8 @@ def solve(tree: Any) -> None:
         for _ in tree.in_second_gear():
             tree.second_gear.linearize(tree)
             know_responses(tree, tree.second_gear.linearize)
+            if tree.rows:
+                tree.second_gear.close_rows(tree)
             tree.clear_change()
             update_twists(tree, tree.second_gear.correct)
         for _ in tree.in_first_gear():
@@ -371,7 +374,7 @@ def loosen(joint: Any, link: Any) -> None:
         link.lock = link.jump = 0.0
     elif isinstance(joint, SeveralAxes):
         for _ in link.acting():
-            link.lock3, link.lock_to_3 = NO_MATRIX, ZERO
+            link.lock3, link.lock_to_3, link.mode = NO_MATRIX, ZERO, FREE_AXIS
 
 
 def displace(joint: Any, link: Any, u: Vector, g: Vector) -> Any:

@@ -37,7 +37,6 @@ from sharnir.engine.tree.forest import (
     HINGE,
     INERTIAL,
     JOINT_LAWS,
-    LAWS,
     LAWS_3,
     PARAMETERS,
     PRESCRIBED,
@@ -143,7 +142,7 @@ OFTEN = (
     "f", "n", "A", "H", "I", "V", "W", "u0", "ratio", "mode", "goal", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide",
     "given", "slope", "lock", "jump", "z_free", "q",
 )  # what iterations use, so that it lies together  # fmt: skip
-OUTSIDE = {*LAWS, *LAWS_3, *JOINT_LAWS}  # what is read where it stands
+OUTSIDE = {*LAWS_3, *JOINT_LAWS}  # what is read where it stands
 APART = {n: s for n, s in SIZES.items() if n in LAW_3 or n in REPORT_3 or n in ("stuck_3", "limit_3")}
 """Of a link in the working memory of a loop, behind that of all links: few links need these."""
 MEMORY = {name: SIZES[name] for name in (*OFTEN, *SIZES) if name not in OUTSIDE and name not in APART}  # the rest, of a link
@@ -703,8 +702,10 @@ class LoopTree(Emitted):
         head = "for (int i = links - 1; i >= 0; --i) {" if inward else "for (int i = 0; i < links; ++i) {"
         with self.sweep(), self.program.block(head):
             self.program.say("if (kinds[i] < 0) continue;")
-            self.program.say(f"const int own = {self.row}*(i + 1), base = {self.row}*(bases[i] + 1), axis = axis_of(i);")
-            self.program.say(f"const int apart = {self.row}*(links + 1) + {ROW_APART}*i; (void)apart;")
+            self.program.say(
+                f"const Place own = {self.row}*(i + 1), base = {self.row}*(bases[i] + 1); const int axis = axis_of(i);"
+            )
+            self.program.say(f"const Place apart = {self.row}*(links + 1) + {ROW_APART}*i; (void)apart;")
             yield LinkView(self, "own")
 
     def sweep(self) -> AbstractContextManager[None]:
@@ -793,8 +794,6 @@ class LoopTree(Emitted):
                 p.write(place, p.read(place) + x)
 
     def get(self, at: str, name: str) -> list[Any]:
-        if name in LAWS:
-            return [self.program.read(f"law_{name}(axis)")]
         if name in LAWS_3:
             return [self.program.read(f"law_{LAWS_3[name]}(axis + {k})") for k in range(3)]
         if name in JOINT_LAWS:
