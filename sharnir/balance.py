@@ -33,8 +33,8 @@ def turning_energy(g: wp.array(dtype=Watch), b: int, w: int, L: vec3) -> real:
 
 
 @wp.func
-def energies(g: wp.array(dtype=Watch), w: int, at_pose: int):
-    """Kinetic energy, that of gravity, that of springs and ropes' bend, J, and the largest speed of a body, squared.
+def body_energies(g: wp.array(dtype=Watch), w: int, at_pose: int):
+    """Kinetic energy, that of gravity, that of springs, J, and the largest speed of a body, squared.
 
     Args:
         at_pose: 1: with the velocities of the pose, as a caller sees them; 0: with those that the solver steps with.
@@ -71,18 +71,25 @@ def energies(g: wp.array(dtype=Watch), w: int, at_pose: int):
             elastic = elastic + stored
     for k in range(g[0].springs.count):
         elastic = elastic + spring_energy(g, k, w, back)
+    return real(0.5) * kinetic, potential, elastic, fastest
+
+
+@wp.func
+def energies(g: wp.array(dtype=Watch), w: int, at_pose: int):
+    """The same with those of cast wheels, ropes and contacts."""
+    kinetic, potential, elastic, fastest = body_energies(g, w, at_pose)
     for k in range(g[0].casts[0]):
         omega = g[0].state.drive_state[g[0].casts[1] + 2 * k, w]
-        kinetic = kinetic + g[0].cast_inertia[k] * omega * omega
+        kinetic = kinetic + real(0.5) * g[0].cast_inertia[k] * omega * omega
     for k in range(g[0].rope.count):
         k_rope, u_rope = rope_energies(g, k, w)
-        kinetic = kinetic + k_rope
+        kinetic = kinetic + real(0.5) * k_rope
         potential = potential + u_rope
         if g[0].rope.bends[k] == 1:
             elastic = elastic + rope_elastic(g, k, w)
     if g[0].touching == 1:
         elastic = elastic + contact_energy(g, w)
-    return real(0.5) * kinetic, potential, elastic, fastest
+    return kinetic, potential, elastic, fastest
 
 
 @wp.func
@@ -285,8 +292,8 @@ def speed_now(g: wp.array(dtype=Watch), k: int, d: vec3, e: vec3, x: vec3, w: in
 
 
 @wp.func
-def work_of_step(g: wp.array(dtype=Watch), w: int) -> real:
-    """What the last step was given, J: from its impulses and the mean of the velocities before and after."""
+def body_work(g: wp.array(dtype=Watch), w: int) -> real:
+    """What bodies, joints and springs were given in the last step, J: from its impulses and the mean of the velocities."""
     out = real(0.0)
     half = real(0.5)
     dt = g[0].dt[0]
@@ -301,6 +308,14 @@ def work_of_step(g: wp.array(dtype=Watch), w: int) -> real:
     if g[0].driven == 1:
         for k in range(g[0].springs.count):
             out = out + spring_work(g, k, w)
+    return out
+
+
+@wp.func
+def work_of_step(g: wp.array(dtype=Watch), w: int) -> real:
+    """The same with cables, ropes, contacts and cast wheels."""
+    out = body_work(g, w)
+    if g[0].driven == 1:
         for x in range(g[0].cables.ends):
             pull = wp.abs(g[0].state.cable_impulse[x / 2, w])
             out = out + pull * driven_speed(g, g[0].cables.body[x], w)
@@ -310,7 +325,7 @@ def work_of_step(g: wp.array(dtype=Watch), w: int) -> real:
     for k in range(g[0].rope.count):
         out = out + rope_work(g, k, w)
     if g[0].casts[0] > 0:
-        out = out + dt * cast_power(g, w)
+        out = out + g[0].dt[0] * cast_power(g, w)
     return out
 
 
@@ -465,9 +480,9 @@ def cast_power(g: wp.array(dtype=Watch), w: int) -> real:
 
 
 @wp.func
-def power_bound(g: wp.array(dtype=Watch), w: int, share: real) -> real:
-    """The most that the world is given, W: forces times speeds, without regard of their signs; `share` of the speeds are those at
-    the start of the step.
+def body_power(g: wp.array(dtype=Watch), w: int, share: real) -> real:
+    """The most that bodies, joints and springs are given, W: forces times speeds, without regard of their signs; `share` of the
+    speeds are those at the start of the step.
     """
     dt = g[0].dt[0]
     per = real(1.0) / dt
@@ -479,6 +494,15 @@ def power_bound(g: wp.array(dtype=Watch), w: int, share: real) -> real:
         for k in range(g[0].springs.count):
             speed = driven_speed(g, g[0].springs.parent[k], w) + driven_speed(g, g[0].springs.child[k], w)
             out = out + wp.abs(g[0].state.spring_impulse[k, w]) * per * speed
+    return out
+
+
+@wp.func
+def power_bound(g: wp.array(dtype=Watch), w: int, share: real) -> real:
+    """The same with cables, contacts, ropes and cast wheels."""
+    per = real(1.0) / g[0].dt[0]
+    out = body_power(g, w, share)
+    if g[0].driven == 1:
         for x in range(g[0].cables.ends):
             out = out + wp.abs(g[0].state.cable_impulse[x / 2, w]) * per * driven_speed(g, g[0].cables.body[x], w)
         if g[0].touching == 1:

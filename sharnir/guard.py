@@ -16,9 +16,20 @@ The motion has diverged where A exceeds a fifth of the scale of the motion: its 
 what gravity can give within the scene.
 """
 
+from typing import Any
+
 import warp as wp
 
-from sharnir.balance import contact_energy, energies, power_bound, turning_energy, work_of_step
+from sharnir.balance import (
+    body_energies,
+    body_power,
+    body_work,
+    contact_energy,
+    energies,
+    power_bound,
+    turning_energy,
+    work_of_step,
+)
 from sharnir.collision.still import ASLEEP
 from sharnir.guard_data import (
     ALL_PARTS,
@@ -91,9 +102,7 @@ from sharnir.joint_geometry import joint_gap
 from sharnir.kinematics import left_alone, pose_at
 from sharnir.model import DYNAMIC, FIXED
 from sharnir.spatial import worse
-from sharnir.types import inline_less, quat, real, vec3
-
-inline_less("sharnir.guard", 150)  # compiles in less time, and is called once per step
+from sharnir.types import compile_quickly, quat, real, vec3
 
 # ---- in a step, for every solver ---------------------------------------------------------------------------------------------
 
@@ -163,26 +172,6 @@ def is_as_left(g: wp.array(dtype=Watch), w: int, energy: real) -> bool:
             if wp.length_sq(g[0].rope.force_once[i, w]) > real(0.0):
                 return False
     return True
-
-
-@wp.func
-def open_call(g: wp.array(dtype=Watch), w: int):
-    """The energy that there is before a call, after whatever a caller may have changed."""
-    at_pose = int(0)
-    if g[0].halves == 1:
-        at_pose = int(was_changed(g, w))  # the next step begins from velocities of the pose
-    kinetic, potential, elastic, _fastest = energies(g, w, at_pose)
-    if at_pose == 0:
-        if is_as_left(g, w, kinetic + potential + elastic):
-            return
-    if g[0].touching == 1:
-        elastic = elastic - contact_energy(g, w)  # contacts of this pose are not found yet
-    g[0].sums[BEFORE, w] = kinetic + potential + elastic
-    g[0].sums[PEAK, w] = wp.max(g[0].sums[PEAK, w], kinetic + elastic - g[0].sums[DRIFT, w])
-    g[0].sums[POWER, w] = power_bound(g, w, real(0.0))
-    g[0].counts[FRESH, w] = 1
-    g[0].counts[LOOKED, w] = g[0].counts[STEPS, w]
-    remember(g, w, at_pose)
 
 
 @wp.func
@@ -482,58 +471,6 @@ def lifted_body(g: wp.array(dtype=Watch), b: int, w: int) -> real:
 
 
 @wp.func
-def look_at_energy(g: wp.array(dtype=Watch), w: int, steps: int) -> int:
-    """Hold what energy was gained in the last steps against what was given."""
-    dt = g[0].dt[0]
-    kinetic, potential, elastic, fastest = energies(g, w, 0)
-    energy = kinetic + potential + elastic
-    before = g[0].sums[BEFORE, w]
-    if g[0].counts[FRESH, w] == 1 and g[0].touching == 1:
-        before = before + contact_energy(g, w)
-    rounding = ROUNDING * (kinetic + wp.abs(potential) + elastic + g[0].sums[PEAK, w])
-    plain = steps == 1 and g[0].counts[FRESH, w] == 0 and g[0].parts[w] <= 1
-    given = real(0.0)
-    raised = real(0.0)
-    if plain:
-        raised = lifted(g, w)
-    if g[0].measured == 1:
-        given = g[0].work[w]
-    elif plain:
-        given = work_of_step(g, w)
-    else:
-        bound = power_bound(g, w, real(0.0))
-        given = bound + power_bound(g, w, real(1.0))
-        if steps > 1 or g[0].counts[FRESH, w] == 1:
-            given = wp.max(given, bound + g[0].sums[POWER, w])
-        given = given * dt * real(steps)
-        g[0].sums[POWER, w] = bound
-        if g[0].driven == 1:
-            given = given + wp.max(real(0.0), -g[0].lost[w])
-        given = wp.min(given, wp.max(energy - before, real(0.0)))  # a bound is no measure: it takes nothing away
-    gain = energy - before - given
-    if not wp.isfinite(gain):
-        gain = kinetic
-    g[0].sums[BEFORE, w] = energy
-    g[0].sums[WORK, w] = g[0].sums[WORK, w] + given
-    drift = drift_of(g, w, gain, wp.min(raised, wp.max(gain, real(0.0))), rounding, kinetic + elastic)
-    if drift * STOP > DRIFTS:
-        g[0].counts[TROUBLE, w] = PERSISTS
-    if not drift <= real(1.0):
-        tell(g, w, ENERGY, 0, wp.max(g[0].sums[DRIFT, w], g[0].sums[TOTAL, w]), g[0].sums[SCALE, w])
-    if g[0].cayley == 1:
-        look_at_turns(g, w)
-    reach = FAST * g[0].extent / dt
-    if not fastest <= reach * reach:
-        tell(g, w, SPEED, fastest_body(g, w), wp.sqrt(fastest), reach)
-    slow = wp.length(g[0].gravity[w]) * dt
-    allowed = GAIN * (kinetic + elastic + wp.abs(given)) + STEP_GAIN * g[0].weight * slow * slow + rounding
-    allowed = allowed + g[0].weight * STILL * STILL * g[0].extent * g[0].extent
-    if gain <= allowed:  # where nothing has a mass both are 0
-        return 0
-    return blame(g, w, BAD_ENERGY, gain / allowed)
-
-
-@wp.func
 def drift_of(g: wp.array(dtype=Watch), w: int, gain: real, raised: real, rounding: real, moving: real) -> real:
     """Add to the drift of the run; returns it over the threshold at which the motion has diverged.
 
@@ -589,30 +526,6 @@ def fastest_body(g: wp.array(dtype=Watch), w: int) -> int:
 
 
 @wp.func
-def close_call(g: wp.array(dtype=Watch), w: int):
-    """The verdict on the steps since the last look: on the one that was made, or on the end of several and their energy."""
-    if g[0].state.failed[w] != 0:
-        return
-    steps = g[0].counts[STEPS, w] - g[0].counts[LOOKED, w]
-    if steps == 0:
-        return
-    g[0].sums[EXCESS, w] = real(0.0)
-    verdict = int(0)
-    if g[0].joints.count > 0:
-        verdict = verdict | look_at_joints(g, w)
-    if g[0].rope.count > 0:
-        verdict = verdict | look_at_ropes(g, w)
-    if g[0].touching == 1:
-        verdict = verdict | look_at_contacts(g, w)
-    verdict = verdict | look_at_energy(g, w, steps)
-    if g[0].spread == 0:
-        remember(g, w, 0)
-    g[0].counts[LOOKED, w] = g[0].counts[STEPS, w]
-    g[0].counts[FRESH, w] = 0
-    judge(g, w, verdict, steps)
-
-
-@wp.func
 def judge(g: wp.array(dtype=Watch), w: int, verdict: int, steps: int):
     """Keep the verdict; a warning is given where trouble persists."""
     missed = g[0].counts[MISSED, w] - g[0].counts[SEEN, w]
@@ -632,6 +545,9 @@ def judge(g: wp.array(dtype=Watch), w: int, verdict: int, steps: int):
     g[0].counts[TROUBLE, w] = trouble
     if trouble >= PERSISTS and g[0].counts[TOLD, w] & NOT_MET == 0:
         g[0].alarm[w] = g[0].alarm[w] | NOT_MET
+
+
+# ---- kernels ----------------------------------------------------------------------------------------------------------------
 
 
 @wp.func
@@ -671,28 +587,162 @@ def watch_bodies(g: wp.array(dtype=Watch), first: int, after: int):
         g[0].last_spin[b, w] = g[0].state.spin[b, w]
 
 
-@wp.kernel(module="sharnir.guard")
-def watch_begin(g: wp.array(dtype=Watch), first: int):
-    """Before a call, where a caller may have changed the state."""
-    open_call(g, first + wp.tid())
+def opening(energy_of: Any, bound_of: Any, touching: bool) -> Any:
+    """What is done before a call, with these energies and powers."""
+
+    @wp.func
+    def open_call(g: wp.array(dtype=Watch), w: int):
+        """The energy that there is before a call, after whatever a caller may have changed."""
+        at_pose = int(0)
+        if g[0].halves == 1:
+            at_pose = int(was_changed(g, w))  # the next step begins from velocities of the pose
+        kinetic, potential, elastic, _fastest = energy_of(g, w, at_pose)
+        if at_pose == 0:
+            if is_as_left(g, w, kinetic + potential + elastic):
+                return
+        if wp.static(touching):
+            if g[0].touching == 1:
+                elastic = elastic - contact_energy(g, w)  # contacts of this pose are not found yet
+        g[0].sums[BEFORE, w] = kinetic + potential + elastic
+        g[0].sums[PEAK, w] = wp.max(g[0].sums[PEAK, w], kinetic + elastic - g[0].sums[DRIFT, w])
+        g[0].sums[POWER, w] = bound_of(g, w, real(0.0))
+        g[0].counts[FRESH, w] = 1
+        g[0].counts[LOOKED, w] = g[0].counts[STEPS, w]
+        remember(g, w, at_pose)
+
+    return open_call
 
 
-@wp.kernel(module="sharnir.guard")
-def watch_end(g: wp.array(dtype=Watch), first: int):
-    """After a call."""
-    close_call(g, first + wp.tid())
+def energy_test(energy_of: Any, work_of: Any, bound_of: Any, touching: bool) -> Any:
+    """The test of the energy balance."""
+
+    @wp.func
+    def look_at_energy(g: wp.array(dtype=Watch), w: int, steps: int) -> int:
+        """Hold what energy was gained in the last steps against what was given."""
+        dt = g[0].dt[0]
+        kinetic, potential, elastic, fastest = energy_of(g, w, 0)
+        energy = kinetic + potential + elastic
+        before = g[0].sums[BEFORE, w]
+        if wp.static(touching):
+            if g[0].counts[FRESH, w] == 1 and g[0].touching == 1:
+                before = before + contact_energy(g, w)
+        rounding = ROUNDING * (kinetic + wp.abs(potential) + elastic + g[0].sums[PEAK, w])
+        plain = steps == 1 and g[0].counts[FRESH, w] == 0 and g[0].parts[w] <= 1
+        given = real(0.0)
+        raised = real(0.0)
+        if plain:
+            raised = lifted(g, w)
+        if g[0].measured == 1:
+            given = g[0].work[w]
+        elif plain:
+            given = work_of(g, w)
+        else:
+            bound = bound_of(g, w, real(0.0))
+            given = bound + bound_of(g, w, real(1.0))
+            if steps > 1 or g[0].counts[FRESH, w] == 1:
+                given = wp.max(given, bound + g[0].sums[POWER, w])
+            given = given * dt * real(steps)
+            g[0].sums[POWER, w] = bound
+            if g[0].driven == 1:
+                given = given + wp.max(real(0.0), -g[0].lost[w])
+            given = wp.min(given, wp.max(energy - before, real(0.0)))  # a bound is no measure: it takes nothing away
+        gain = energy - before - given
+        if not wp.isfinite(gain):
+            gain = kinetic
+        g[0].sums[BEFORE, w] = energy
+        g[0].sums[WORK, w] = g[0].sums[WORK, w] + given
+        drift = drift_of(g, w, gain, wp.min(raised, wp.max(gain, real(0.0))), rounding, kinetic + elastic)
+        if drift * STOP > DRIFTS:
+            g[0].counts[TROUBLE, w] = PERSISTS
+        if not drift <= real(1.0):
+            tell(g, w, ENERGY, 0, wp.max(g[0].sums[DRIFT, w], g[0].sums[TOTAL, w]), g[0].sums[SCALE, w])
+        if g[0].cayley == 1:
+            look_at_turns(g, w)
+        reach = FAST * g[0].extent / dt
+        if not fastest <= reach * reach:
+            tell(g, w, SPEED, fastest_body(g, w), wp.sqrt(fastest), reach)
+        slow = wp.length(g[0].gravity[w]) * dt
+        allowed = GAIN * (kinetic + elastic + wp.abs(given)) + STEP_GAIN * g[0].weight * slow * slow + rounding
+        allowed = allowed + g[0].weight * STILL * STILL * g[0].extent * g[0].extent
+        if gain <= allowed:  # where nothing has a mass both are 0
+            return 0
+        return blame(g, w, BAD_ENERGY, gain / allowed)
+
+    return look_at_energy
 
 
-@wp.kernel(module="sharnir.guard")
-def watch_step(
-    g: wp.array(dtype=Watch),
-    t: wp.array(dtype=Tally),
-    first: int,
-    residual: wp.array(dtype=real),
-    tolerance: wp.array(dtype=real),
-):
-    """After a step of a solver whose stages are kernels of their own."""
-    w = first + wp.tid()
-    if g[0].state.failed[w] == 0:
-        count_step(t, w, residual[w], tolerance[0], 1)
-        close_call(g, w)
+def closing(test_energy: Any, touching: bool) -> Any:
+    """What is done after a call."""
+
+    @wp.func
+    def close_call(g: wp.array(dtype=Watch), w: int):
+        """The verdict on the steps since the last look: on the one that was made, or on the end of several and their energy."""
+        if g[0].state.failed[w] != 0:
+            return
+        steps = g[0].counts[STEPS, w] - g[0].counts[LOOKED, w]
+        if steps == 0:
+            return
+        g[0].sums[EXCESS, w] = real(0.0)
+        verdict = int(0)
+        if g[0].joints.count > 0:
+            verdict = verdict | look_at_joints(g, w)
+        if wp.static(touching):
+            if g[0].rope.count > 0:
+                verdict = verdict | look_at_ropes(g, w)
+            if g[0].touching == 1:
+                verdict = verdict | look_at_contacts(g, w)
+        verdict = verdict | test_energy(g, w, steps)
+        if g[0].spread == 0:
+            remember(g, w, 0)
+        g[0].counts[LOOKED, w] = g[0].counts[STEPS, w]
+        g[0].counts[FRESH, w] = 0
+        judge(g, w, verdict, steps)
+
+    return close_call
+
+
+class Guard:
+    """Kernels of the guard: `begin` before a call, where a caller may have changed the state, `end` after it, and before that
+    `count`, after a step of a solver whose stages are kernels of their own.
+
+    Args:
+        module: their Warp module.
+        touching: they know contact, ropes, cables and cast wheels, which are more than half of the code.
+    """
+
+    def __init__(self, module: str, touching: bool) -> None:
+        compile_quickly(module)
+        balance = (energies, work_of_step, power_bound) if touching else (body_energies, body_work, body_power)
+        open_call = opening(balance[0], balance[2], touching)
+        close_call = closing(energy_test(*balance, touching), touching)
+
+        @wp.kernel(module=module)
+        def watch_begin(g: wp.array(dtype=Watch), first: int):
+            open_call(g, first + wp.tid())
+
+        @wp.kernel(module=module)
+        def watch_end(g: wp.array(dtype=Watch), first: int):
+            close_call(g, first + wp.tid())
+
+        @wp.kernel(module=module)
+        def watch_step(
+            g: wp.array(dtype=Watch),
+            t: wp.array(dtype=Tally),
+            first: int,
+            residual: wp.array(dtype=real),
+            tolerance: wp.array(dtype=real),
+        ):
+            w = first + wp.tid()
+            if g[0].state.failed[w] == 0:
+                count_step(t, w, residual[w], tolerance[0], 1)
+
+        self.begin, self.end, self.count, self.module = watch_begin, watch_end, watch_step, watch_end.module
+
+
+JOINTED, TOUCHING = Guard("sharnir.guard", False), Guard("sharnir.guard_touch", True)
+
+
+def guard_of(model: Any) -> Guard:
+    """The guard of a scene."""
+    touching = model.collision is not None or model.ropes is not None or len(model.casts) > 0 or int(model.cables.ends) > 0
+    return TOUCHING if touching else JOINTED

@@ -16,7 +16,9 @@ from sharnir.joint_geometry import (
 )
 from sharnir.joints import JointTable
 from sharnir.model import State
-from sharnir.types import mat33, quat, vec3
+from sharnir.types import compile_quickly, mat33, quat, vec3
+
+compile_quickly("sharnir.kinematics")
 
 
 @wp.func

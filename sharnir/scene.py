@@ -28,7 +28,6 @@ from sharnir.descriptions import (
 )
 from sharnir.drive_tables import drive_table
 from sharnir.errors import SceneError, SceneWarning, is_positive
-from sharnir.guard import watch_end
 from sharnir.inputs import Input, add_control
 from sharnir.joints import Gear, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
@@ -500,7 +499,7 @@ class Scene(Telling):
         if words is not None and words not in self.notes:
             self._note(words)
         self._built = True
-        load_modules([read_joints.module, *([watch_end.module] if device == "cpu" else [])], "cpu")  # side by side, if compiled
+        load_modules([read_joints.module], "cpu")
         one = self._tables(1, "cpu")
         state = one.state()
         assembly.assemble_start(one, state)

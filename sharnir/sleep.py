@@ -175,8 +175,9 @@ def is_new(r: wp.array(dtype=Rest), row: int, w: int, value: real, keep: int) ->
 def joint_told(r: wp.array(dtype=Rest), j: int, w: int, keep: int) -> bool:
     """Whether commands of a joint are others than when its bodies fell asleep; or remember them."""
     other = is_new(r, AXIS_WORDS * r[0].speeds + j, w, real(r[0].control.enabled[j, w]), keep)
+    words = int(AXIS_WORDS)  # a variable: Warp would write the loop out
     for at in range(r[0].joints.v_start[j], r[0].joints.v_start[j] + r[0].joints.v_size[j]):
-        for k in range(AXIS_WORDS):
+        for k in range(words):
             if k < 8 or r[0].driven[at] == 0:
                 other = is_new(r, AXIS_WORDS * at + k, w, axis_command(r[0].control, at, w, k), keep) or other
     return other
@@ -285,14 +286,32 @@ def rise(r: wp.array(dtype=Rest), w: int):
 
 
 @wp.func
+def may_be_woken(r: wp.array(dtype=Rest), w: int) -> bool:
+    """Whether somebody sleeps in a world."""
+    if r[0].after[0] >= real(1.0e30):
+        return False
+    return r[0].now.resting[w] != NOBODY
+
+
+@wp.func
 def wake_by_caller(r: wp.array(dtype=Rest), w: int):
     """At the start of a step: wake what a caller has done something to, and see whether there is anything to do in this world."""
-    if r[0].after[0] >= real(1.0e30):
-        return
-    if r[0].now.resting[w] == NOBODY:
-        return
+    if may_be_woken(r, w):
+        wake_told(r, w, ropes_told(r, w, 0))
+
+
+@wp.func
+def wake_jointed(r: wp.array(dtype=Rest), w: int):
+    """The same in a scene without ropes."""
+    if may_be_woken(r, w):
+        wake_told(r, w, False)
+
+
+@wp.func
+def wake_told(r: wp.array(dtype=Rest), w: int, told: bool):
+    """Wake what a caller has done something to; all, if they are told so."""
     same = r[0].now.pull[w] == r[0].gravity[w]
-    all = not same or wheels_told(r, w, 0) or ropes_told(r, w, 0)
+    all = told or not same or wheels_told(r, w, 0)
     woke = int(0)
     moves = int(0)
     for b in range(r[0].bodies.count):
@@ -332,7 +351,7 @@ def wake_by_caller(r: wp.array(dtype=Rest), w: int):
             r[0].now.resting[w] = NOBODY
 
 
-@wp.kernel(module="sharnir.guard")
+@wp.kernel(module="sharnir.waking")
 def wake_called(r: wp.array(dtype=Rest), first: int):
     """Before contacts are looked for: a caller wakes what he does something to."""
     w = first + wp.tid()
@@ -511,23 +530,43 @@ def look_round(r: wp.array(dtype=Rest), w: int):
 
 
 @wp.func
+def lay_islands(r: wp.array(dtype=Rest), w: int) -> int:
+    """Islands that are not busy sleep; 1 if there is one."""
+    find_islands(r, w)
+    find_busy(r, w)
+    slept = int(0)
+    for b in range(r[0].bodies.count):
+        if r[0].bodies.motion[b] == DYNAMIC and r[0].contacts.asleep[b, w] == AWAKE:
+            if r[0].busy[r[0].island[b, w], w] == 0:
+                lay_down(r, b, w)
+                slept = 1
+    return slept
+
+
+@wp.func
 def fall_asleep(r: wp.array(dtype=Rest), w: int):
     """At the end of a step: islands that have been idle long enough sleep. It is looked for when one has just been so."""
     if r[0].after[0] >= real(1.0e30):
         return
     if count_idle(r, w):
-        find_islands(r, w)
-        find_busy(r, w)
-        slept = int(0)
-        for b in range(r[0].bodies.count):
-            if r[0].bodies.motion[b] == DYNAMIC and r[0].contacts.asleep[b, w] == AWAKE:
-                if r[0].busy[r[0].island[b, w], w] == 0:
-                    lay_down(r, b, w)
-                    slept = 1
+        slept = lay_islands(r, w)
         if r[0].ropes > 0 and r[0].busy[0, w] == 0:
             lay_ropes(r, w)
             slept = 1
         if slept == 1:
+            remember(r, w)
+            look_round(r, w)
+    elif r[0].now.resting[w] == SOME:
+        look_round(r, w)
+
+
+@wp.func
+def fall_asleep_jointed(r: wp.array(dtype=Rest), w: int):
+    """The same in a scene without ropes."""
+    if r[0].after[0] >= real(1.0e30):
+        return
+    if count_idle(r, w):
+        if lay_islands(r, w) == 1:
             remember(r, w)
             look_round(r, w)
     elif r[0].now.resting[w] == SOME:

@@ -12,7 +12,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.errors import SimulationError, is_positive
-from sharnir.guard import watch_begin, watch_bodies, watch_end
+from sharnir.guard import guard_of, watch_bodies
 from sharnir.guard_data import COUNTS, OF_BODY, SUMS, VERDICT, VERDICTS, RopeWatch, Tally, Watch
 from sharnir.launches import LOCK, Threads, record, replayer
 from sharnir.model import DYNAMIC, FIXED, KEPT, KINEMATIC, Control, Model, State
@@ -92,7 +92,8 @@ class Solver:
         self._tally = Tally()
         self._tally.alarm, self._tally.counts, self._tally.sums = self.alarm, self._counts, self._sums
         self.tally = alone(self._tally, Tally, self.device)
-        load_modules([watch_end.module], self.device)
+        self._guarding = guard_of(model)
+        load_modules([self._guarding.module], self.device)
         self.strict = wp.zeros(1, dtype=wp.int32, device=self.device)
 
     def _watch(self, state: State, control: Control, looks: int, inner: State | None = None) -> Any:
@@ -171,7 +172,7 @@ class Solver:
     def _look(self, first: int, worlds: int) -> None:
         """Whether the steps of a call can be true."""
         self._look_at_bodies(first, worlds, 1)
-        wp.launch(watch_end, dim=worlds, inputs=[self._watched, first], device=self.device)
+        wp.launch(self._guarding.end, dim=worlds, inputs=[self._watched, first], device=self.device)
 
     def look_again(self) -> None:
         """To be called after the state was changed from outside: energies are held against those of now."""
@@ -218,7 +219,7 @@ class Solver:
 
     def _launch_watch(self, first: int, worlds: int) -> None:
         self._look_at_bodies(first, worlds, 0)
-        wp.launch(watch_begin, dim=worlds, inputs=[self._watched, first], device=self.device)
+        wp.launch(self._guarding.begin, dim=worlds, inputs=[self._watched, first], device=self.device)
 
     def _watch_ropes(self, g: Any, bodies: State, commands: Control) -> None:
         """The arrays of ropes that the guard reads."""

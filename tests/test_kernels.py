@@ -6,6 +6,12 @@ import pathlib
 import warp as wp
 
 import sharnir
+from sharnir.engine.tree.code import SIMULATION, Loop
+from sharnir.engine.tree.forest import BALL, FREE, HINGE
+from sharnir.engine.tree.generic import MODULES as MODULES_OF_TREES
+from sharnir.engine.tree.generic import module_kernel
+from sharnir.guard import JOINTED, TOUCHING, guard_of
+from sharnir.kinematics import read_joints
 from sharnir.types import MODULES
 
 SOURCES = sorted(pathlib.Path(sharnir.__file__).parent.rglob("*.py"))
@@ -42,3 +48,39 @@ def test_kernels_of_the_library_have_no_adjoints_and_a_callers_own_have():
     assert {m.name for m in mine} <= set(MODULES) | emitted
     assert not any(m.options["enable_backward"] for m in mine)
     assert wp.config.enable_backward
+
+
+def jointed(joint):
+    scene = sharnir.Scene()
+    scene.add_body("arm", sharnir.Box(0.2, 0.1, 0.1))
+    scene.add_joint("joint", joint, scene.world, "arm", position=(0, 0, 0))
+    return scene
+
+
+def test_a_scene_compiles_the_laws_of_its_joints_alone():
+    hinge, ball = (MODULES_OF_TREES[k] for k in (0, 1))
+    assert BALL not in hinge[1] and BALL in ball[1]
+    for kinds, rows, name in (
+        ([HINGE, FREE], False, "trees"),
+        ([HINGE, BALL], False, "trees_balls"),
+        ([HINGE], True, "trees_rows"),
+    ):
+        first = next(m[0] for m in MODULES_OF_TREES if set(kinds) <= set(m[1]) and m[3] == rows)
+        assert first == f"sharnir.{name}"
+    texts = [Loop("double", SIMULATION, pushed=True, kinds=m[1], second_gear=None, rows=m[3]).simulation() for m in (hinge, ball)]
+    assert 2 * len(texts[0]) < len(texts[1])
+
+
+def test_the_guard_of_jointed_bodies_has_no_code_for_contact_and_ropes():
+    assert guard_of(jointed(sharnir.Revolute("y")).build()) is JOINTED
+    touching = jointed(sharnir.Revolute("y"))
+    touching.add_rope("rope", (0, 0, 0), (1, 0, 0), segments=2)
+    assert guard_of(touching.build()) is TOUCHING
+    assert JOINTED.module.name != TOUCHING.module.name
+
+
+def test_modules_that_every_scene_needs_are_compiled_with_the_same_flags():
+    """Warp reads its own headers, which takes seconds, once for each set of flags."""
+    modules = [read_joints.module, JOINTED.module, module_kernel(0).module]
+    options = [(m.options["cpu_compiler_flags"], m.options["optimization_level"] or 2) for m in modules]
+    assert options[0] == options[1] == options[2]

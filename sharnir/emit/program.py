@@ -29,7 +29,12 @@ return x == 0.0 ? x : fma(fma(-g, g, x), k, g); }};
 #endif"""
 """Division and square root, before a program that computes with doubles, or with floats. A GPU has neither for doubles: there a
 first value of 20 bits is improved by Newton's steps to all but the last bit, without the branches of the standard functions."""
-UNDEFINED = "#undef quotient\n#undef root"  # after a program
+FUNCTIONS = """#ifdef __CUDA_ARCH__
+#define separate
+#else
+#define separate __attribute__((noinline))
+#endif"""  # on a GPU a function that stays one costs more time than it saves
+UNDEFINED = "#undef quotient\n#undef root\n#undef separate"  # after a program
 
 
 class Program:
@@ -41,10 +46,12 @@ class Program:
     Args:
         remembers: known places are not read again after a branch, either: right for places in memory. Variables are read again,
             so that nothing has to be kept for them while the branch runs.
+        shared: types by name of what functions use most and do not change: they are given it, so that it stays in registers.
     """
 
-    def __init__(self, remembers: bool = False) -> None:
+    def __init__(self, remembers: bool = False, shared: dict[str, str] | None = None) -> None:
         self.remembers = remembers
+        self.shared = {} if shared is None else shared
         self.lines: list[str] = []
         self._region: list[tuple[str, str, Any]] = []  # (what, place or text, value)
         self._names: list[dict[int, str]] = [{}]  # of expressions that are printed, by scope
@@ -52,6 +59,9 @@ class Program:
         self._known: dict[str, Scalar] = {}
         self._written: list[set[str]] = [set()]  # places, by scope
         self._count = 0
+        self._functions: dict[str, str] = {}  # names by text
+        self._parameters: tuple[str, ...] = ()  # of the function that is being recorded
+        self.called = ""  # the function that was recorded last
 
     # -- statements
 
@@ -59,7 +69,7 @@ class Program:
         """The value of a place now."""
         if place in self._known:
             return self._known[place]
-        name = self._name()
+        name = self.name()
         self._region.append(("read", f"const {TYPES[kind]} {name} = {place};", None))
         self._known[place] = found = value(name, kind)
         return found
@@ -101,6 +111,43 @@ class Program:
         self._known = {place: x for place, x in outer.items() if place not in written}
         self.lines.append("}")
 
+    @contextmanager
+    def function(self, parameters: tuple[str, ...] = (), arguments: tuple[str, ...] = ()) -> Iterator[None]:
+        """Statements that become a function, called here; those that are written alike are one function.
+
+        A compiler takes longer for one long function than for several short ones. It may use what is declared before the program
+        alone; `parameters`, of type bool, are those of functions inside it instead of their own. Nothing is known at its start
+        and after it.
+        """
+        self._flush([])
+        own = (self.lines, self._names, self._known, self._written, self._count, self._parameters)
+        if self._parameters:
+            parameters = arguments = self._parameters
+        self.lines, self._names, self._known, self._written, self._count = [], [{}], {}, [set()], 0
+        self._parameters = parameters
+        yield
+        self._flush([])
+        given = [f"{kind} {name}" for name, kind in self.shared.items()] + [f"const bool {name}" for name in parameters]
+        text = f"({', '.join(given)}) separate {{\n" + "\n".join(self.lines) + "\n};"
+        name = self._functions.setdefault(text, f"part{len(self._functions)}")
+        written = set.union(*self._written)
+        self.lines, self._names, self._known, self._written, self._count, self._parameters = own
+        self._written[-1] |= written
+        self.called = name
+        self.call(name, arguments)
+
+    def call(self, name: str, arguments: tuple[str, ...] = ()) -> None:
+        """Call a function that was recorded before."""
+        self._flush([])
+        self._known = {}
+        self.lines.append(f"{name}({', '.join((*self.shared, *arguments))});")
+
+    def functions(self) -> str:
+        """The functions that it calls, to stand before it."""
+        if not self._functions:
+            return ""
+        return "\n".join([FUNCTIONS, *(f"const auto {name} = [&]{text}" for text, name in self._functions.items())])
+
     def leave(self, condition: Condition) -> None:
         """Leave the innermost loop where the condition holds."""
         self._flush([condition])
@@ -114,9 +161,10 @@ class Program:
 
     # -- printing
 
-    def _name(self) -> str:
+    def name(self, stem: str = "t") -> str:
+        """A name that nothing else in the function has."""
         self._count += 1
-        return f"t{self._count}"
+        return f"{stem}{self._count}"
 
     def _visible(self, e: Expression) -> str | None:
         for names in reversed(self._names):
@@ -163,7 +211,7 @@ class Program:
             size[id(e)] = 1 + sum(size.get(id(a), 0) for a in inner if self._visible(a) is None)
             plain = e.op == "neg" and (inner[0].op == "value" or self._visible(inner[0]) is not None)
             if (uses.get(id(e), 0) > 1 and not plain) or size[id(e)] > LONGEST:
-                name = self._name()
+                name = self.name()
                 self.lines.append(f"const {TYPES[e.kind]} {name} = {self._text(e)};")
                 self._names[-1][id(e)] = name
                 self._kept.append(e)

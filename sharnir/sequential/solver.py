@@ -13,7 +13,6 @@ from sharnir.cable_tables import cable_work
 from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Bodies, Collider
 from sharnir.errors import SimulationError, is_positive
-from sharnir.guard import watch_step
 from sharnir.guard_data import Watch
 from sharnir.laws.casts import cast_table
 from sharnir.laws.solve import Laws
@@ -269,10 +268,11 @@ class SolverImpulse(Solver):
 
     def _judge(self, step: Any, first: int, worlds: int) -> None:
         """Whether the step can be true; with ropes, `rope_commit` counts it."""
-        if self._ropes is not None:
-            self._look(first, worlds)
-            return
-        self._launch(watch_step, (worlds,), self._watched, self.tally, first, self.residual, self.settings.tolerance)
+        if self._ropes is None:
+            self._launch(
+                self._guarding.count, (worlds,), self._watched, self.tally, first, self.residual, self.settings.tolerance
+            )
+        self._look(first, worlds)
 
     def __init__(
         self,

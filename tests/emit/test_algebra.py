@@ -98,3 +98,24 @@ def test_what_was_written_is_not_read_again():
     p.write("y", p.read("x") * 2.0)
     names, text = run(p, {"x": 1.0})
     assert names["y"] == 4.0 and text.count("= x;") == 1
+
+
+def test_loops_that_are_written_alike_become_one_function():
+    p = Program(shared={"row": "real* const"})
+    for resting in ("false", "true"):
+        with p.function(("resting",), (resting,)), p.block("for (int i = 0; i < n; ++i) {"):
+            p.write("row[i]", p.read("row[i]") * 2.0)
+    with p.function(), p.block("for (int i = 0; i < n; ++i) {"):
+        p.write("row[i]", p.read("row[i]") * 3.0)
+    text, functions = p.finish(), p.functions()
+    assert text.split() == ["part0(row,", "false);", "part0(row,", "true);", "part1(row);"]
+    assert functions.count("[&](real* const row, const bool resting)") == 1 and functions.count("2.0") == 1
+
+
+def test_nothing_is_known_after_a_call():
+    p = Program(remembers=True)
+    p.write("x", p.read("y") + 1.0)
+    with p.function():
+        p.write("x", 5.0)
+    p.write("z", p.read("x") * 2.0)
+    assert "= x;" in p.finish().split("part0();")[1]

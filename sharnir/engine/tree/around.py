@@ -10,7 +10,6 @@ import warp as wp
 
 from sharnir.engine.tree.after import hang, keep, keep_body, report_link, store_axes, store_body
 from sharnir.engine.tree.forms import GEARS, turn_twists, unlike
-from sharnir.engine.tree.kernel import CPU_FLAGS
 from sharnir.engine.tree.runtime import (
     IS_OTHER,
     IS_OWN,
@@ -29,9 +28,9 @@ from sharnir.engine.tree.runtime import (
 from sharnir.guard import count_steps
 from sharnir.kinematics import left_alone
 from sharnir.model import DYNAMIC
-from sharnir.sleep import NOBODY, at_rest_together, fall_asleep, wake_by_caller
+from sharnir.sleep import NOBODY, at_rest_together, fall_asleep_jointed, wake_jointed
 from sharnir.spatial import some, unit
-from sharnir.types import PRECISION, quat, real, vec3
+from sharnir.types import CPU_FLAGS, PRECISION, compile_quickly, quat, real, vec3
 
 MODULE = "sharnir.trees_around"
 
@@ -110,7 +109,7 @@ def begin_worlds(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.i
 @wp.func
 def begin_changed(t: wp.array(dtype=TreeStep), w: int, n: int):
     """Take up what the caller changed in a world; and see whether specialized code can step it."""
-    wake_by_caller(t[0].rest, w)
+    wake_jointed(t[0].rest, w)
     fresh = set_kinds(t, w) or not is_untouched(t, w)
     if at_rest_together(t[0].rest, w):
         for _step in range(n):
@@ -210,7 +209,7 @@ def end_worlds(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int
 @wp.func
 def end_slow(t: wp.array(dtype=TreeStep), w: int):
     """Bodies that have stood still for long fall asleep."""
-    fall_asleep(t[0].rest, w)
+    fall_asleep_jointed(t[0].rest, w)
     if t[0].now.resting[w] == NOBODY:
         return
     if set_kinds(t, w):
@@ -238,4 +237,5 @@ def special_kernel(body: str, name: str) -> Any:
     return special_steps
 
 
-begin_links.module.options |= {"fast_math": PRECISION == "single", "enable_backward": False}
+compile_quickly(MODULE)
+begin_links.module.options |= {"fast_math": PRECISION == "single"}

@@ -29,6 +29,7 @@ from sharnir.engine.tree.storage import (
     SIZES,
     START,
     LoopTree,
+    all_weights,
 )  # fmt: skip
 from sharnir.engine.tree.unrolled import UnrolledTree
 
@@ -45,6 +46,9 @@ int gear = 0; bool restarted = false, guesses = true; real onward = real(1.0), s
 int tries = 0, stalls = 0, choice = FIRST; real left_over = real(0.0);
 real missed0, missed1, missed2, missed3, missed4, missed5;""".replace("FIRST", str(FIRST))
 SCALED = ("V", "W", *HISTORY)  # fields that are proportional to the step
+SHARED = {"row_of_world": "real* const", "kinds": "const int* const", "bases": "const int* const", "acts": "const int* const"}
+SHARED |= {"links": "const int", "worlds": "const int", "h": "const real"}
+"""What the functions of a loop are given."""
 
 
 @dataclass(frozen=True)
@@ -277,7 +281,8 @@ gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(k
             *(f"#define law_{name}(a) {place}" for name, place in names.items()),
             *(f"#define joint_{name}(i) {place}" for name, place in self.source.joint_laws.items()),
             "#ifdef __CUDA_ARCH__",
-            "#define number(k) numbers[(k)*worlds + w]",
+            "real* const row_of_world = numbers + w;",
+            "#define number(k) row_of_world[(k)*worlds]",
             "typedef int Place;",
             "#else",
             "typedef long long Place;  // as wide as an address: a place and its offset are one operand",
@@ -285,7 +290,7 @@ gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(k
             "#define number(k) row_of_world[k]",
             "#endif",
             *self.declare(body),
-            *(self.tree.rows.functions.values() if self.tree.rows else ()),
+            self.program.functions(),
             before,
             self.prepare(),
             self.ground(),
@@ -370,10 +375,13 @@ class Loop(Form):
         self, real: str, source: Source, own_axes: bool = False, factor_always: bool = False,
         kinds: tuple[int, ...] | None = None, pushed: bool = False, second_gear: Any = None, rows: bool = False,
     ) -> None:  # fmt: skip
-        self.program, self.source, self.real = Program(remembers=not rows), source, real
+        self.program, self.source, self.real = Program(remembers=not rows, shared=SHARED), source, real
         form = RowLoopTree if rows else LoopTree
         self.tree: LoopTree = form(self.program, own_axes, factor_always, kinds, pushed, second_gear)
         self.tree.kept = KEPT[real]
+
+    def declare(self, body: str) -> list[str]:
+        return [all_weights()]
 
     def each(self, statement: Callable[[Callable[[str, int], str], int | None], list[str]]) -> str:
         lines = statement(lambda name, k: f"number(own + {START[name] + k})", None)

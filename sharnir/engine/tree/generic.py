@@ -10,9 +10,8 @@ import warp as wp
 from sharnir.engine.tree import exact_rows, exact_several
 from sharnir.engine.tree.after import break_joints, count, keep, store, store_report
 from sharnir.engine.tree.code import SIMULATION, Loop
-from sharnir.engine.tree.forest import KINDS, ROTOR, USUAL
+from sharnir.engine.tree.forest import BALL, KINDS, ROTOR, USUAL
 from sharnir.engine.tree.forms import is_taken_up, turn_twists
-from sharnir.engine.tree.kernel import CPU_FLAGS
 from sharnir.engine.tree.row_runtime import forget_rows, set_rows, store_rows
 from sharnir.engine.tree.runtime import (
     CPP,
@@ -27,11 +26,10 @@ from sharnir.engine.tree.runtime import (
     set_kinds,
 )  # fmt: skip
 from sharnir.laws.drives import set_drives
-from sharnir.sleep import at_rest_together, fall_asleep, wake_by_caller
-from sharnir.types import PRECISION, real
+from sharnir.sleep import at_rest_together, fall_asleep_jointed, wake_jointed
+from sharnir.types import PRECISION, QUICK_FLAGS, real
 
-INLINING = "-mllvm=-inline-threshold=100 -mllvm=-inlinehint-threshold=900"  # less than usual: it compiles in less time
-OPTIONS = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": f"{CPU_FLAGS} {INLINING}"}
+OPTIONS = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": QUICK_FLAGS}
 
 
 @wp.func
@@ -71,7 +69,7 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
         w = first + wp.tid()
         if t[0].state.failed[w] != 0 or n[w] == 0:
             return
-        wake_by_caller(t[0].rest, w)
+        wake_jointed(t[0].rest, w)
         t[0].made[w] = n[w]
         begin_counts(t, w)
         fresh = int(look(t, w) or not is_untouched(t, w))
@@ -115,7 +113,7 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
                 count(t, w, made)
                 step = step + made
                 if t[0].slow[w] == 1 or step == n[w]:
-                    fall_asleep(t[0].rest, w)
+                    fall_asleep_jointed(t[0].rest, w)
                     if t[0].now.resting[w] != 0:
                         fresh = int(look(t, w))
                 if t[0].breakable == 1:
@@ -137,24 +135,32 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
     return tree_steps
 
 
-MODULES = ("sharnir.trees", "sharnir.trees_all", "sharnir.trees_rows", "sharnir.trees_rows_all")
-"""Usual kinds of joints; all kinds, and drives of the table; both with drives and rows beside the forest. Few, so that little is
-compiled; the first serves most scenes and is the quickest."""
+ONE_AXIS, ALL = tuple(kind for kind in USUAL if kind != BALL), tuple(range(len(KINDS)))
+MODULES: tuple[tuple[str, tuple[int, ...], bool, bool], ...] = (
+    ("sharnir.trees", ONE_AXIS, False, False),
+    ("sharnir.trees_balls", USUAL, False, False),
+    ("sharnir.trees_all", ALL, True, False),
+    ("sharnir.trees_rows", ONE_AXIS, False, True),
+    ("sharnir.trees_rows_all", tuple(kind for kind in ALL if kind != ROTOR), True, True),
+)
+"""Names, kinds of joints, whether drives of the table are known, and rows beside the forest. Few, so that little is compiled;
+laws of balls are half of the code, which most scenes do not need."""
 _kernels: dict[str, Any] = {}
 
 
 def generic_kernel(drives: bool, kinds: Collection[int] = (), rows: bool = False) -> Any:
     """The kernel for any forest with joints of these kinds, with drives of the table and rows beside it or without."""
-    rare = not set(kinds) <= set(USUAL)
-    return module_kernel(2 + rare if rows else int(drives or rare))
+    for which, (_, known, drives_too, rows_too) in enumerate(MODULES):
+        if set(kinds) <= set(known) and drives_too >= drives and rows_too == rows:
+            return module_kernel(which)
+    raise ValueError(f"no kernel has joints of all kinds {sorted(kinds)} {'and rows' if rows else ''}")
 
 
 def module_kernel(which: int) -> Any:
     """The kernel of one of MODULES."""
-    name, rows = MODULES[which], which > 1
+    name, kinds, drives, rows = MODULES[which]
     if name not in _kernels:
-        kinds = tuple(k for k in range(len(KINDS)) if not (rows and k == ROTOR)) if which % 2 else USUAL
         gear = exact_rows if rows else exact_several
         body = Loop(CPP, SIMULATION, pushed=True, kinds=kinds, second_gear=gear, rows=rows).simulation()
-        _kernels[name] = make_kernel(body, name, which > 0, rows)
+        _kernels[name] = make_kernel(body, name, drives, rows)
     return _kernels[name]

@@ -337,7 +337,7 @@ class OneAxis:
         turn = link.turn
         f, n = turn.outward(f), turn.outward(n)
         S_l, S_a, lever = self.motion(link)
-        if not link.tree.rests:
+        for _ in link.when(not_(link.tree.resting)):
             for _ in link.acting():
                 self.law_terms(link)
         locked = link.lock > 0.5
@@ -769,11 +769,13 @@ class Prescribed(NoLaws):
     carried = Free.carried
 
     def moved(self, link: Any, u: Vector, g: Vector) -> tuple[Vector, Vector]:
-        if link.tree.closes:
-            return u, ZERO
-        if link.tree.rests:  # velocities of the start
-            return u + link.zl1, link.zv1
-        return u + link.zl, link.zv
+        rests, closes = link.tree.resting, link.tree.closing
+
+        def moves(start: Vector, mean: Vector) -> Vector:
+            """Where velocities are projected, those of the start; not at all where the pose is closed."""
+            return Vector(*(select(closes, 0.0, select(rests, a, b)) for a, b in zip(start, mean, strict=True)))
+
+        return u + moves(link.zl1, link.zl), moves(link.zv1, link.zv)
 
     def correct(self, link: Any, u: Vector, g: Vector) -> Any:
         return 0.0

@@ -11,12 +11,10 @@ from sharnir.engine.tree.code import loop_code, loop_memory, state_size, stored_
 from sharnir.engine.tree.forest import USUAL, Forest
 from sharnir.engine.tree.row_storage import packed_tables, row_memory
 from sharnir.engine.tree.storage import TOLERANCE
+from sharnir.types import CPU_FLAGS
 
 REALS: dict[str, Any] = {"double": wp.float64, "single": wp.float32}
 CPP = {"double": "double", "single": "float"}
-CPU_FLAGS = "-march=native -ffp-contract=fast -fno-slp-vectorize"
-"""How the CPU's compiler treats emitted code: fused multiply-add makes it a fifth quicker; vectors of two or four numbers that
-are gathered from all over cost more than they save, also while compiling."""
 _kernels: dict[str, Any] = {}  # by module name
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from sharnir.emit.algebra import Vector
-from sharnir.emit.expressions import Expression, maximum, value
-from sharnir.emit.program import Program
+from sharnir.emit.expressions import Expression, maximum, select, value
 from sharnir.engine.tree.closures import PARAMETERS, RowTables
 from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.number_tree import NumberTree
@@ -71,11 +71,6 @@ class ClosureView:
         """The step, s."""
         return self.rows.tree.h
 
-    @property
-    def rests(self) -> bool:
-        """Whether velocities are projected."""
-        return bool(self.rows.tree.rests)
-
     def kinds(self) -> Iterator[Any]:
         """The closure's kind; in a loop over all closures, every kind that there is, each in a branch of its own."""
         kinds: Iterator[Any] = self.rows.kinds_of(self.at)
@@ -114,9 +109,9 @@ class RowMath:
     put: Any
 
     @property
-    def share(self) -> float:
+    def share(self) -> Any:
         """How much of the gap of a weld a step closes: its rounding is not to shake velocities."""
-        return 1.0 if self.tree.closes else CLOSES
+        return select(self.tree.closing, 1.0, CLOSES)
 
     def responses(self, r: Any, at: Any, name: str, n: int) -> list[Any]:
         """n numbers of row r from `at` on: y, x, or rate (y₁)."""
@@ -259,8 +254,7 @@ class LoopRows(RowMath):
 
     def __init__(self, tree: Any) -> None:
         self.tree, self.program = tree, tree.program
-        self.loops = 0
-        self.functions: dict[str, str] = {}  # C++ of functions, to stand before the program
+        self.functions: dict[str, str] = {}  # names in the program
         self.start: dict[str, int] = {}
         at = 0
         for name, size in WORK.items():
@@ -292,16 +286,15 @@ class LoopRows(RowMath):
     dependent, held = value("dependent"), value("held")
 
     def as_function(self, name: str) -> Iterator[None]:
-        program, rests = self.program, self.tree.rests
-        if name not in self.functions:
-            self.program = self.tree.program = inner = Program()
-            with inner.block(f"auto {name} = [&](const bool factor, const bool resting, const bool closing) {{"):
-                yield
-            self.functions[name] = "\n".join(inner.lines) + ";"
-            self.program = self.tree.program = program
+        rests, closes = self.tree.rests, self.tree.closes
         factor = "true" if rests or self.tree.factor_always else "factor"
-        with program.block("{"):  # places are not what they were
-            program.say(f"{name}({factor}, {str(rests).lower()}, {str(self.tree.closes).lower()});")
+        arguments = (factor, str(rests).lower(), str(closes).lower())
+        if name in self.functions:
+            self.program.call(self.functions[name], arguments)
+            return
+        with self.program.function(("factor", "resting", "closing"), arguments):
+            yield
+        self.functions[name] = self.program.called
 
     def clear_open(self) -> None:
         self.program.write("open_gap", 0.0)
@@ -328,8 +321,7 @@ class LoopRows(RowMath):
         return (self.open <= value("(closed_gap*closed_gap)")) | (self.open > before * FALLS)
 
     def keep(self, x: Any) -> Any:
-        self.loops += 1
-        name = f"kept{self.loops}"
+        name = self.program.name("kept")
         self.program.say(f"real {name} = real(0.0);")
         self.program.write(name, x)
         return value(name)
@@ -369,7 +361,7 @@ class LoopRows(RowMath):
 
     def closures(self) -> Iterator[ClosureView]:
         p, row = self.program, self.tree.row
-        with p.block("for (int c = 0; c < n_closures; ++c) {"):
+        with self.tree.sweep(), p.block("for (int c = 0; c < n_closures; ++c) {"):
             p.say(f"const int end_a = {row}*(t_a[c] + 1), end_b = {row}*(t_b[c] + 1);")
             for side in "ab":
                 p.say(f"const int rows_end_{side} = {self.tree.row_place(f't_{side}[c]')};")
@@ -453,8 +445,7 @@ class LoopRows(RowMath):
         return f"wp::min({a}, {b})"
 
     def range(self, start: Any, end: Any, back: bool = False) -> Iterator[str]:
-        self.loops += 1
-        n = f"n{self.loops}"
+        n = self.program.name("n")
         forth = f"for (int {n} = {start}; {n} < {end}; ++{n}) {{"
         with self.program.block(f"for (int {n} = {end} - 1; {n} >= {start}; --{n}) {{" if back else forth):
             yield n
@@ -469,6 +460,18 @@ class RowLoopTree(LoopTree):
         for name, size in LINK_FIELDS.items():
             self.row_start[name], self.row_size = self.row_size, self.row_size + size
         self.rows = LoopRows(self)
+
+    def sweep(self) -> AbstractContextManager[None]:
+        """Loops are functions: there are so many that one long function would be compiled twice as long."""
+        return self.program.function(("resting", "closing"), (str(self.rests).lower(), str(self.closes).lower()))
+
+    @property
+    def resting(self) -> Any:
+        return self.rows.resting
+
+    @property
+    def closing(self) -> Any:
+        return self.rows.closing
 
     def row_place(self, i: str) -> str:
         """Where the fields for rows of link i begin."""

@@ -291,7 +291,8 @@ class Gear(Kind):
 
     def evaluate(self, c: Any) -> list[Any]:
         a, b = c.a, c.b
-        by_a, by_b = (1.0, -c.ratio) if c.rests else (a.ratio, -(c.ratio * b.ratio))
+        rests = c.rows.resting
+        by_a, by_b = select(rests, 1.0, a.ratio), -(c.ratio * select(rests, 1.0, b.ratio))
         c.by_a, c.by_b = by_a, by_b
         return [by_a * a.z + by_b * b.z]
 
@@ -507,7 +508,8 @@ def begin_rows(tree: Any) -> None:
         for kind in c.kinds():
             kind.begin(c)
             for k in range(kind.rows):
-                guess = 0.0 if tree.rests else select(c.on > 0.5, c.row(k, "last") * 2.0 - c.row(k, "before"), 0.0)
+                acts = (c.on > 0.5) & not_(tree.resting)
+                guess = select(acts, c.row(k, "last") * 2.0 - c.row(k, "before"), 0.0)
                 c.put_row(k, "impulse", guess)
 
 
@@ -529,11 +531,11 @@ def evaluate_rows(tree: Any) -> None:
     tree.rows.clear_open()
     for c in tree.rows.closures():
         for kind in c.kinds():
-            start = [0.0] * kind.rows if tree.rests and not tree.closes else kind.start_gap(c)
+            start = [select(tree.resting & not_(tree.closing), 0.0, gap) for gap in kind.start_gap(c)]
             gaps = [gap + change * 2.0 for gap, change in zip(start, kind.evaluate(c), strict=True)]
             for k, gap in enumerate(gaps):
                 c.put_row(k, "gap", gap)
-            unit = 1.0 if tree.closes and not isinstance(kind, Spring) else kind.unit(c)
+            unit = kind.unit(c) if isinstance(kind, Spring) else select(tree.closing, 1.0, kind.unit(c))
             unit = select(c.on > 0.5, unit, 0.0)
             tree.rows.raise_open(dot(gaps, gaps) * unit, dot(start, start) * unit)
             kind.push(c, [c.impulse(k) for k in range(kind.rows)])

@@ -291,7 +291,7 @@ class SeveralAxes:
         turn = link.turn
         f, n = turn.outward(f), turn.outward(n)
         S_l, S_a, lever = self.law_axes(link)
-        if not link.tree.rests:
+        for _ in link.when(not_(link.tree.resting)):
             self.law_terms(link)
         if inertia is not None:
             inertia = self.factor(link, turned(turn, inertia), S_l, S_a)
@@ -310,7 +310,7 @@ class SeveralAxes:
         K = Symmetric([x + (inert[i] if i < 3 else 0.0) for i, x in enumerate(K.e)])
         V = (K + link.C3).inverse()
         link.UL3, link.UA3, link.K3, link.V3 = U_l, U_a, K, V
-        if not link.tree.rests:
+        for _ in link.when(not_(link.tree.resting)):
             self.find_share(link, K)
         lock = link.lock3
         for k in AXES:

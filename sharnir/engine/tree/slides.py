@@ -181,11 +181,13 @@ class Turns(OneLink):
         g = link.base.g
         mean = link.base.M @ a
         g_mid = g + mean * z
-        if link.tree.rests:  # velocities are projected: nothing turns
+        rests = link.tree.resting  # velocities are projected: nothing turns
+        if rests is True:
             return mean, b, g_mid, 1.0, 1.0
         first, second = (1.0 / (1.0 + dot(p, p) + x * dot(p, axis)) for p, x, axis in ((g, z, a), (g_mid, y, b)))
         r, s = (k * arctangent_ratio((x * k) * (x * k)) for k, x in ((first, z), (second, y)))
-        return mean, mean_rotation(g_mid) @ b, g_mid, r, s
+        r, s = (select(rests, 1.0, x) for x in (r, s))
+        return mean, choose(rests, b, mean_rotation(g_mid) @ b), g_mid, r, s
 
     def moved(self, link: Any, u: Vector, g: Vector) -> tuple[Vector, Vector]:
         _, axis, g_mid, _, _ = self.between(link)

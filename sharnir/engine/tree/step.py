@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sharnir.emit.algebra import IDENTITY, NO_MATRIX, SYMMETRIC, ZERO, Matrix, Symmetric, Vector, cross, dot, mean_rotation, skew
+from sharnir.emit.expressions import select
 from sharnir.engine.tree.joints import OneAxis, Prescribed
 from sharnir.engine.tree.rows import begin_rows, close_rows, evaluate_rows, keep_rows, report_rows
 from sharnir.engine.tree.several_axes import SeveralAxes
@@ -104,8 +105,8 @@ def learn_responses(tree: Any) -> None:
 
 def guess(tree: Any) -> None:
     """Mean joint speeds where nothing is known of the last steps: those of the stored twists."""
+    place_links(tree)
     for link in tree.links():
-        place(tree, link)
         for joint in link.joints():
             joint.guess(link)
 
@@ -143,6 +144,13 @@ def begin(tree: Any) -> None:
     if tree.rows:
         begin_rows(tree)
         update_twists(tree)
+
+
+def place_links(tree: Any) -> None:
+    """Directions and inertias of all links where they are."""
+    if not tree.own_axes:
+        for link in tree.links():
+            place(tree, link)
 
 
 def place(tree: Any, link: Any) -> None:
@@ -207,7 +215,7 @@ def compute_momenta(tree: Any, factor: bool) -> None:
 def compute_momenta_once(tree: Any, factor: bool) -> None:
     for link in tree.links(inward=True):
         com = link.com_mean
-        f, n = (ZERO, ZERO) if tree.closes else missing_momentum(link, com)
+        f, n = (ZERO if tree.closing is True else unless(tree.closing, x) for x in missing_momentum(link, com))
         handed_f, handed_n = link.gathered("f", "n")
         f, n = f + handed_f, n + handed_n
         if tree.rows:
@@ -223,9 +231,14 @@ def missing_momentum(link: Any, com: Vector) -> tuple[Vector, Vector]:
     f = (v - link.V) * link.mass
     I = link.local_inertia
     n = I @ (link.g - link.W) + half_turned(link, I @ (link.g * 2.0 - link.W))
-    if link.tree.pushed and not link.tree.rests:
-        f, n = f - link.push_f, n - link.push_n
+    if link.tree.pushed and link.tree.resting is not True:
+        f, n = f - unless(link.tree.resting, link.push_f), n - unless(link.tree.resting, link.push_n)
     return f, n + cross(com, f)
+
+
+def unless(condition: Any, x: Vector) -> Vector:
+    """A vector, or zero where the condition holds."""
+    return x if condition is False else Vector(*(select(condition, 0.0, y) for y in x))
 
 
 def half_turned(link: Any, x: Vector) -> Vector:
@@ -320,8 +333,8 @@ def project(tree: Any) -> None:
 
 def stand(tree: Any) -> None:
     """All links where they are, and none moves."""
+    place_links(tree)
     for link in tree.links():
-        place(tree, link)
         link.u, link.g, link.M, link.com_mean = ZERO, ZERO, IDENTITY, link.local_com
         if tree.keeps_k:
             link.k = 1.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from sharnir.emit.algebra import (
@@ -333,6 +333,16 @@ class OneForest:
         yield
         self.rests = self.closes = False
 
+    @property
+    def resting(self) -> Any:
+        """Whether velocities are projected; of code, a condition or what is known."""
+        return self.rests
+
+    @property
+    def closing(self) -> Any:
+        """Whether rows are closed by displacements."""
+        return self.closes
+
     per_metre: Any = 1.0  # one over the scene's length
     onward: Any = 1.0
     closes = False  # whether rows are closed by displacements
@@ -393,6 +403,12 @@ class OneForest:
 
     def put(self, i: int, name: str, x: list[Any]) -> None:
         raise NotImplementedError
+
+
+def all_weights() -> str:
+    """C++ of the table of weights of all guesses."""
+    rows = ", ".join(f"{{{', '.join(f'real({x!r})' for x in history.weights(*g))}}}" for g in history.GUESSES)
+    return f"const real all_weights[{len(history.GUESSES)}][{history.MOST}] = {{{rows}}}; (void)all_weights;"
 
 
 class EmittedRounds:
@@ -537,11 +553,9 @@ class Emitted:
 
     def choose_start(self) -> None:
         """The weights of the guess."""
-        if self.kept < history.MOST:
-            return
-        rows = ", ".join(f"{{{', '.join(f'real({x!r})' for x in history.weights(*g))}}}" for g in history.GUESSES)
-        self.program.say(f"const real all_weights[{len(history.GUESSES)}][{history.MOST}] = {{{rows}}};")
-        self.program.say("const real* const weights = all_weights[choice]; (void)weights;")
+        if self.kept == history.MOST:
+            self.program.say(all_weights())
+            self.program.say("const real* const weights = all_weights[choice]; (void)weights;")
 
     def unless_restarted(self) -> Iterator[None]:
         if self.kept == history.MOST:
@@ -689,7 +703,7 @@ class LoopTree(Emitted):
 
     def links(self, inward: bool = False) -> Iterator[LinkView]:
         head = "for (int i = links - 1; i >= 0; --i) {" if inward else "for (int i = 0; i < links; ++i) {"
-        with self.program.block(head):
+        with self.sweep(), self.program.block(head):
             self.program.say("if (kinds[i] < 0) continue;")
             self.program.say(
                 f"const Place own = {self.row}*(i + 1), base = {self.row}*(bases[i] + 1); const int axis = axis_of(i);"
@@ -697,8 +711,29 @@ class LoopTree(Emitted):
             self.program.say(f"const Place apart = {self.row}*(links + 1) + {ROW_APART}*i; (void)apart;")
             yield LinkView(self, "own")
 
+    def sweep(self) -> AbstractContextManager[None]:
+        """What a loop over links or rows is recorded in."""
+        return nullcontext()
+
+    def choose_start(self) -> None:
+        """Weights are those of the number of the guess."""
+
+    @property
+    def guess_weights(self) -> list[Any]:
+        return [value(f"all_weights[choice][{k}]") for k in range(history.MOST)]
+
     def base_of(self, at: str) -> Any:
         return LinkView(self, "base")
+
+    @property
+    def resting(self) -> Any:
+        """Whether velocities are projected."""
+        return self.rests
+
+    @property
+    def closing(self) -> Any:
+        """Whether rows are closed by displacements."""
+        return self.closes
 
     any_acts = True
     keeps_k = True
