@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from conftest import in_time
 
 import sharnir as sh
 
@@ -291,4 +292,5 @@ def test_steps_of_many_worlds_and_their_resets_are_cheap():
     quicker = float(np.median(times["peer cpu"] / times["ours cpu"]))
     ratio, begun = learning.autoreset(1024, 3)
     print(f"SyncVectorEnv takes {quicker:.2f} times the CPU time (asserted: 1); {begun:.0f} resets in a step: {ratio:.2f} (1.5)")
-    assert quicker > 1.0 and ratio < 1.5
+    in_time(1.0, quicker, "a step beside SyncVectorEnv")
+    in_time(ratio, 1.5, "a step with resets")

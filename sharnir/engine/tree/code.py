@@ -251,11 +251,15 @@ class Form:
             p.say("if (size == 1 || count >= most) { broken = true; break; }")
             p.say("size /= 2; const real factor = real(0.5); h *= real(0.5); restarted = true;")
             p.say(SET_STEP + self.ground() + self.rescale() + "continue; }")
+            if tree.rows:
+                p.say("const bool cut = failed && coarse && count >= most;")
             p.say(LEFT + "failed = 0; onward = real(1.0);")
             with p.block("if (reporting) {"):
                 p.say("x.part.data[w] = h;")
                 report(tree)
             finish(tree)
+            if tree.rows:  # what a step that was cut short leaves open is closed, and velocities fit again
+                p.say("if (cut) { renew = true; stopped = 1; }")
             p.say("left -= size; ++parts;")
         before = f"""int made = 0, left = {FINEST}, size = {FINEST}, parts = 0, hit = 0; real taken = real(0.0);
 bool renew = fresh > 0, broken = false;
