@@ -172,6 +172,18 @@ def test_a_budget_holds(kind):
     in_time(worst, 8e-3, "a step with a budget of 4 ms")
 
 
+@pytest.mark.parametrize("passes", [1, 4])
+def test_few_passes_leave_loops_closed(passes):
+    """Masses over six decades in loops, thrown: a step with loops is never cut before it fits them."""
+    dt = float(10 ** np.random.default_rng(11).uniform(-3.3, -1.7))
+    sim, worst = nasty.tangle(11, dt, ropes=0, **DIRECT), 0.0
+    for _ in range(20):
+        sim.step(iterations=passes)
+        worst = max(worst, sim.gaps().max(initial=0.0))
+    print(f"{passes} passes: joints {worst:.1e} m open at most")
+    assert worst < 1e-6
+
+
 def whipped(dt):
     """A rope that is cracked like a whip."""
     scene = sh.Scene()

@@ -33,6 +33,7 @@ from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
 TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
 ACTED = {"double": 1e3, "single": 1.0}  # times as much, at most, where laws act: energy is not kept as finely there,
 FROM_REST = 1e-9  # and no more than this of what the scene's accelerations change in a step
+LEAST_OF_LOOPS = 400  # passes that a step with loops may always take: one that is cut before may open them
 ROUNDING = {"double": 1e-16, "single": 1e-7}  # rad or scene lengths, times the links: what changes by rounding
 LAW_TOLERANCE, LEAST_LAW = 1e-12, 1e-14  # of the scene's impulses: by which a law may be missed, and the least that is asked for
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
@@ -112,7 +113,8 @@ class Trees:
 
     def caps(self, iterations: int | None) -> list[int]:
         """Most passes of an iteration and of a step; 1 where a step that has used them up ends as it is; steps of a launch."""
-        most = MOST_PASSES if iterations is None else iterations
+        least = LEAST_OF_LOOPS if self.closures else 0
+        most = MOST_PASSES if iterations is None else max(iterations, least)
         steps = max(1, int(HEARD / (4 * self.takes))) if wp.get_device(self.model.device).is_cpu else NEVER
         return [0, PASSES, most, int(iterations is not None), 0, 1, steps, 0]
 

@@ -252,7 +252,7 @@ class Form:
             p.say("size /= 2; const real factor = real(0.5); h *= real(0.5); restarted = true;")
             p.say(SET_STEP + self.ground() + self.rescale() + "continue; }")
             if tree.rows:
-                p.say("const bool cut = failed && coarse && count >= most;")
+                p.say(f"const bool cut = {missed};")
             p.say(LEFT + "failed = 0; onward = real(1.0);")
             with p.block("if (reporting) {"):
                 p.say("x.part.data[w] = h;")
