@@ -265,7 +265,8 @@ def mixed():
     return Forest(links)
 
 
-@pytest.mark.parametrize("specialize", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow  # compiles the code of all kinds of joints for a runner; simulations are compared with the former passes
+@pytest.mark.parametrize("specialize", [False, True])
 def test_all_forms_of_the_laws_agree(specialize):
     forest = mixed()
     tree = NumberTree(forest, 2e-3)

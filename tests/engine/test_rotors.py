@@ -131,6 +131,7 @@ def test_a_damped_rotor_stops_as_it_should():
         assert tree.fields[0]["W"][2] * 2 / h == pytest.approx(300.0 * ((1 - share) / (1 + share)) ** (n + 1), rel=1e-12)
 
 
+@pytest.mark.slow  # compiles two forms; rotors in simulations are tested beside this file
 def test_all_forms_of_the_step_agree_on_rotors():
     links = satellite().links
     links[1].laws = {"friction_static": 0.5, "friction_dynamic": 0.4, "damping": 1e-3}
