@@ -311,7 +311,24 @@ class Ground:
         """What acts on the ground moves nothing."""
 
 
-class OneForest:
+class Stage:
+    """What a tree computes: a step, or velocities and poses that fit its joints while nothing moves."""
+
+    rests = False  # whether velocities are projected
+    closes = False  # whether rows are closed by displacements
+
+    @property
+    def resting(self) -> Any:
+        """Whether velocities are projected; of code, a condition or what is known."""
+        return self.rests
+
+    @property
+    def closing(self) -> Any:
+        """Whether rows are closed by displacements; of code, a condition or what is known."""
+        return self.closes
+
+
+class OneForest(Stage):
     """What `NumberTree` and `UnrolledTree` share: a forest whose links are visited one by one."""
 
     own_axes: bool
@@ -333,19 +350,8 @@ class OneForest:
         yield
         self.rests = self.closes = False
 
-    @property
-    def resting(self) -> Any:
-        """Whether velocities are projected; of code, a condition or what is known."""
-        return self.rests
-
-    @property
-    def closing(self) -> Any:
-        """Whether rows are closed by displacements."""
-        return self.closes
-
     per_metre: Any = 1.0  # one over the scene's length
     onward: Any = 1.0
-    closes = False  # whether rows are closed by displacements
 
     def unit(self, i: int) -> Any:
         return self.per_metre if self.kind_of(i) in (SLIDER, SLIDES) else 1.0
@@ -425,13 +431,12 @@ class EmittedRounds:
         self.program.leave(condition)
 
 
-class Emitted:
+class Emitted(Stage):
     """What trees of emitted code share: the variables h, tolerance, limit, count and change of the function."""
 
     factor_always: bool
     program: Program
     second_gear: Any = None  # `exact`, where the code has it
-    closes = False  # whether rows are closed by displacements
     begins = False  # whether velocities that do not fit the joints may be given
     leaves = False  # whether iterations that contract slowly are left to other code
     any_acts: Any  # whether laws act on some axis
@@ -724,16 +729,6 @@ class LoopTree(Emitted):
 
     def base_of(self, at: str) -> Any:
         return LinkView(self, "base")
-
-    @property
-    def resting(self) -> Any:
-        """Whether velocities are projected."""
-        return self.rests
-
-    @property
-    def closing(self) -> Any:
-        """Whether rows are closed by displacements."""
-        return self.closes
 
     any_acts = True
     keeps_k = True
