@@ -219,18 +219,37 @@ def end_slow(t: wp.array(dtype=TreeStep), w: int):
     keep(t, w)
 
 
-def special_kernel(body: str, name: str) -> Any:
-    """The kernel that makes the steps of a launch by the emitted C++ `body`."""
+def special_kernel(body: str, name: str, enter: str, leave: str, shared: int) -> Any:
+    """The kernel that makes the steps of a launch by the emitted C++ `body`.
+
+    Args:
+        name: of its module.
+        enter, leave: C++ that the threads of a block of a GPU run before and after it.
+        shared: numbers in the shared memory of a block; 0: none, on a CPU.
+    """
 
     @wp.func_native(body)
     def advance(t: wp.array(dtype=TreeStep), w: int, after: int, checking: int) -> int:
         """Steps of a world, all that are to be made but for `after`; `checking`: laws are compared with those of the code."""
         return 0
 
-    @wp.kernel(module=name, enable_backward=False)
+    @wp.func_native(enter)
+    def enter_block() -> int:
+        return 0
+
+    @wp.func_native(leave)
+    def leave_block() -> int:
+        return 0
+
+    @wp.kernel(module=name, enable_backward=False, grid_stride=False)
     def special_steps(t: wp.array(dtype=TreeStep), first: int, after: int, checking: int):
         w = first + wp.tid()
+        if wp.static(shared > 0):
+            _numbers = wp.tile_empty(shape=wp.static(max(shared, 1)), dtype=real, storage="shared")
+            enter_block()
         advance(t, w, after, checking)
+        if wp.static(shared > 0):
+            leave_block()
 
     options = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": CPU_FLAGS}
     special_steps.module.options |= options

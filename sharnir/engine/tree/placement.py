@@ -5,28 +5,60 @@ sweep to the next. What the compiler finds no register for it writes to local me
 So the numbers that are used least are given places in shared memory. Histories of mean speeds, parameters that are others in each
 world, and what finds no room are in global memory, those of a warp beside each other, so that a place is a constant offset. A
 fence before each sweep makes the compiler read all of these again, instead of keeping them.
+
+The code of a step is longer than a multiprocessor's cache of instructions. So the warps of a block begin their passes together
+(`keep_pace`): an instruction that one of them has fetched serves all. Results do not depend on it: no warp waits for long.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from sharnir.engine.tree.runtime import TOGETHER
 
-THREADS = TOGETHER  # of a block: one warp, so that few worlds occupy all of a GPU and a block needs little shared memory
+MOST_WARPS = 8  # of a block: those of 255 registers that a multiprocessor has room for
 IN_REGISTERS = {"float": 125, "double": 50}  # numbers of all links that registers hold beside what a sweep computes
 IN_SHARED = {"float": 370, "double": 185}
-"""Numbers of a thread in shared memory, at most: 48 kB are a block's. Up to 220 numbers of single precision leave room for eight
-warps beside each other, which is what 255 registers allow."""
-FENCE = "fence_of_sweep;"
+"""Numbers of a thread in shared memory, at most: 48 kB a warp. Up to 220 numbers of single precision leave room for eight warps
+beside each other on a GPU with 227 kB."""
+FENCE, PACE = "fence_of_sweep;", "keep_pace;"
+WAITS, NAP = 100, 200  # times that a warp waits for the slowest of its block before a pass, and for how long, ns
 SELDOM = (
     "if (stopped) {", "if (renew) {", "if (suspect) {", "if (unknown && !learned) {", "if (restarted) {", "if (reporting) {",
     "if (smooth > real(0.0)) {",
 )  # fmt: skip
 """Heads of blocks that few steps reach."""
+BLOCK = f"""const int warp_here = threadIdx.x/{TOGETHER};
+volatile int* const begun = (volatile int*)(shared_of_block + NUMBERS*blockDim.x*sizeof(real));
+int* const lanes_left = (int*)begun + {MOST_WARPS}; (void)lanes_left;"""
+"""Behind the numbers of a block: how many passes each warp has begun, and threads of it that have not ended."""
+ENTER = """if (blockDim.x > TOGETHER) {
+if (threadIdx.x == 0) for (int k = 0; k < MOST; ++k) begun[k] = 1 << 30;
+__syncthreads();
+if (threadIdx.x%TOGETHER == 0) { begun[warp_here] = 0; lanes_left[warp_here] = __popc(__activemask()); }
+__syncthreads(); }"""
+LEAVE = "if (blockDim.x > TOGETHER && atomicAdd(&lanes_left[warp_here], -1) == 1) begun[warp_here] = 1 << 30;"
+WAIT = f"""#define keep_pace if (blockDim.x > TOGETHER) {{ const unsigned here = __activemask(); \\
+if (threadIdx.x%TOGETHER == __ffs(here) - 1) {{ const int mine = begun[warp_here] + 1; begun[warp_here] = mine; \\
+for (int waits = 0; waits < {WAITS}; ++waits) {{ int least = mine; \\
+for (int k = 0; k < MOST; ++k) {{ const int other = begun[k]; least = other < least ? other : least; }} \\
+if (least == mine) break; __nanosleep({NAP}); }} }} \\
+__syncwarp(here); }}"""
 NUMBER = re.compile(r"\b[A-Za-z]\w*_\d+_\d+\b")  # of a link: field, link, component
+
+
+def threads(worlds: int, numbers: int, size: int, device: Any) -> int:
+    """Threads of a block, for so many worlds of a device and so many numbers of `size` bytes in shared memory: as many warps as a
+    multiprocessor can have at once, but no more than leave work for all of them.
+    """
+    fit = (device.max_shared_memory_per_block - 4096) // max(1, numbers * size * TOGETHER)
+    most, warps = min(MOST_WARPS, fit, worlds // (TOGETHER * device.sm_count)), 1
+    while 2 * warps <= most:
+        warps *= 2
+    return warps * TOGETHER
 
 
 def often(body: str) -> Iterator[str]:
@@ -61,6 +93,38 @@ def carried(body: str) -> Counter[str]:
     return Counter({name: uses[name] for name in kept})
 
 
+def read_early(body: str, names: set[str]) -> str:
+    """The program, with numbers in global memory read where a sweep begins: all at once, not each where the sweep needs it."""
+    lines = body.split("\n")
+    out: list[str] = []
+    k = sweeps = 0
+    while k < len(lines):
+        out.append(lines[k])
+        k += 1
+        if out[-1] != FENCE:
+            continue
+        sweeps += 1
+        depth, end = 0, k
+        while end < len(lines) and lines[end] != FENCE and depth >= 0:
+            depth += lines[end].count("{") - lines[end].count("}")
+            end += 1
+        unwritten = set(names)
+        early: dict[str, None] = {}
+        sweep: list[str] = []
+        for line in lines[k:end]:
+            written = NUMBER.match(line)
+            head = written[0] if written and line[written.end() :].startswith(" = ") else ""
+            parts = NUMBER.split(line[len(head) :])
+            read = NUMBER.findall(line[len(head) :])
+            early |= dict.fromkeys(name for name in read if name in unwritten)
+            read = [f"early{sweeps}_{name}" if name in unwritten else name for name in read]
+            sweep.append(head + "".join(a + b for a, b in zip(parts, [*read, ""], strict=True)))
+            unwritten.discard(head)
+        out += [f"const real early{sweeps}_{name} = {name};" for name in early] + sweep
+        k = end
+    return "\n".join(out)
+
+
 class Placement:
     """Places of the numbers of links.
 
@@ -69,27 +133,42 @@ class Placement:
         real: the type of its numbers in C++.
         once: numbers that belong in global memory in any case.
         stored: numbers of the state; those that most steps do not read belong there, too.
+        listed: numbers of axes, of which code reads the k-th: in shared memory, one after another.
     """
 
-    def __init__(self, body: str, real: str, once: set[str], stored: set[str]) -> None:
+    def __init__(self, body: str, real: str, once: set[str], stored: set[str], listed: Sequence[str] = ()) -> None:
         uses = carried(body)
-        once = once | {n for n in stored if n not in uses}
-        kept = sorted((n for n in uses if n not in once), key=lambda n: (uses[n], n))
-        over = max(0, len(kept) - IN_REGISTERS[real] - IN_SHARED[real])
+        once = (once | {n for n in stored if n not in uses}) - set(listed)
+        kept = sorted((n for n in uses if n not in once and n not in set(listed)), key=lambda n: (uses[n], n))
+        over = max(0, len(kept) - IN_REGISTERS[real] - IN_SHARED[real] + len(listed))
         self.scratch = sorted(once) + kept[:over]
-        self.shared = kept[over : max(over, len(kept) - IN_REGISTERS[real])]
+        self.shared = [*listed, *kept[over : max(over, len(kept) - IN_REGISTERS[real])]]
+        self.real, self.numbers = real, max(1, len(self.shared))
         places = {name: f"scratch_number({k})" for k, name in enumerate(self.scratch)}
         places |= {name: f"shared_number({k})" for k, name in enumerate(self.shared)}
         self.places = places
         """Places in shared and in global memory, by number."""
 
+    def of_block(self, text: str) -> str:
+        """C++ for the warps of a block, which have shared memory."""
+        head = f"typedef {self.real} real; (void)sizeof(real);\nextern __shared__ char shared_of_block[];\n{BLOCK}\n"
+        text = (head + text).replace("NUMBERS", str(self.numbers)).replace("TOGETHER", str(TOGETHER))
+        return "#ifdef __CUDA_ARCH__\n" + text.replace("MOST", str(MOST_WARPS)) + "\n#endif\nreturn 0;"
+
     def begin(self) -> Iterator[str]:
         """C++ before the program. A thread of a CPU has an array instead of shared memory."""
-        n = max(1, len(self.shared))
-        yield f"#ifdef __CUDA_ARCH__\n__shared__ real shared_numbers[{n}*{THREADS}];"
-        yield f"#define shared_number(k) shared_numbers[(k)*{THREADS} + threadIdx.x]"
+        yield "#ifdef __CUDA_ARCH__\nextern __shared__ char shared_of_block[];"
+        yield (
+            f"{BLOCK}\n{WAIT}".replace("NUMBERS", str(self.numbers))
+            .replace("TOGETHER", str(TOGETHER))
+            .replace("MOST", str(MOST_WARPS))
+        )
+        at = f"warp_here*{self.numbers * TOGETHER} + threadIdx.x%{TOGETHER}"
+        yield f"real* const shared_numbers = (real*)shared_of_block + {at};"
+        yield f"#define shared_number(k) shared_numbers[(k)*{TOGETHER}]"
         yield f'#define {FENCE[:-1]} asm volatile("" ::: "memory")'
-        yield f"#else\nreal shared_numbers[{n}];\n#define shared_number(k) shared_numbers[k]\n#define {FENCE[:-1]}\n#endif"
+        yield f"#else\nreal shared_numbers[{self.numbers}];\n#define shared_number(k) shared_numbers[k]"
+        yield f"#define {FENCE[:-1]}\n#define {PACE[:-1]}\n#endif"
         rows = len(self.scratch) * TOGETHER
         yield f"real* const scratch_rows = x.scratch.data + (size_t)(w/{TOGETHER})*{rows} + w%{TOGETHER}; (void)scratch_rows;"
         yield "#ifdef __CUDA_ARCH__\n__builtin_assume(__isGlobal(scratch_rows));\n#endif"
@@ -98,4 +177,4 @@ class Placement:
 
     def end(self) -> Iterator[str]:
         """The reverse, after it."""
-        yield from (f"#undef {name}" for name in (*self.places, "shared_number", "scratch_number", FENCE[:-1]))
+        yield from (f"#undef {name}" for name in (*self.places, "shared_number", "scratch_number", FENCE[:-1], PACE[:-1]))
