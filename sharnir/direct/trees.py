@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.engine.tree.around import begin_links, begin_worlds, end_joints, end_links, end_worlds, place_links
+from sharnir.engine.tree.around import begin_links, begin_worlds, end_joints, end_links, end_worlds
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.closures import ROWS, RowTables, closures_of
 from sharnir.engine.tree.forest import BALL, LAWS, PRESCRIBED, ROTOR, SEVERAL, SLIDER, SLIDES, TURNS
@@ -40,6 +40,7 @@ FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer
 PACKAGE = os.path.dirname(os.path.dirname(__file__))  # whose files a warning is not told of
 PASSES = 30  # of an iteration: then the step is divided
 MOST_MEMORY = 6 << 30  # bytes of working memory on a GPU
+SPINS = 1000  # looks at whether steps have ended, before waiting for the device
 BLOCK = 64  # threads of a block of a GPU: few, so that few worlds occupy all of it
 LARGEST = 24  # links, up to which a model is specialized on a GPU unless told otherwise
 MOST = 64  # links, up to which it is where that is asked for: the compiler takes minutes beyond
@@ -178,6 +179,7 @@ class Trees:
         t.grades, t.made = solver.grades, solver._made
         self.specialized = self._is_specialized(control)
         solver._spread = self.specialized and self.measures and not self.model.spring_names
+        solver._looks_first = not self.specialized or len(solver._sprung()) > 0  # energy of springs may change unseen
         solver._watch(state, control, 0)
         t.contacts = joining(m, state, control)
         self._rest = rest_of(m, solver.settings, state, state, control, t.contacts)
@@ -275,7 +277,7 @@ class Trees:
         solver, m, device = self.solver, self.model, self.model.device
         if self._special is None:
             self._special = Specialized(self.plan, m, control, wp.get_device(device).is_cuda)
-        t.unfinished, t.going_on = (wp.zeros(1, dtype=wp.int32, device=device) for _ in range(2))
+        t.unfinished, t.going_on = (wp.zeros(n, dtype=wp.int32, device=device) for n in (3, 1))
         t.special = 1
         room = -(-m.worlds // TOGETHER) * TOGETHER
         t.scratch = wp.zeros(self._special.scratch * room, dtype=real, device=device)
@@ -288,7 +290,8 @@ class Trees:
         self._on_cpu = bool(wp.get_device(device).is_cpu)
         self._open: Any = memoryview(t.unfinished.numpy()) if self._on_cpu else None  # read faster than by NumPy
         self._left = wp.zeros(m.worlds, dtype=wp.int32, device=device)
-        self._seen = wp.zeros(1, dtype=wp.int32, device="cpu", pinned=wp.get_device(device).is_cuda)
+        self._seen, self._ended = (wp.zeros(3, dtype=wp.int32, device="cpu", pinned=not self._on_cpu) for _ in range(2))
+        self._flags = memoryview(self._seen.numpy())
         self._threads = (
             0
             if self._on_cpu
@@ -303,18 +306,20 @@ class Trees:
         """Launch the specialized steps of some worlds."""
         if not self._on_cpu:
             self._whole.unfinished.zero_()
-        links = len(self.plan.places)
+        links, guard = len(self.plan.places), self.solver._watched
         self._launch(begin_links, (links, worlds), step, first, steps)
-        self._launch(begin_worlds, worlds, step, first, steps)
+        self._launch(begin_worlds, worlds, step, guard, first, steps)
         parts = (0,) if steps is self.solver._single or not self._apart else tuple(range(SLOTS, -1, -1))
         for after in parts:
             self._launch(self.solver._kernel, worlds, step, first, after, int(after == parts[0]), block=self._threads)
-            self._launch(place_links, (links, worlds), step, first)
-            self._launch(end_links, (links, worlds), step, first)
-            self._launch(end_joints, (links, worlds), step, first)
-            self._launch(end_worlds, worlds, step, first, steps, after)
+            if after == 0 and not self._on_cpu:
+                wp.copy(self._seen, self._whole.unfinished)
+            self._launch(end_links, (links, worlds), step, guard, first, int(not self._posed))
+            if self._posed:
+                self._launch(end_joints, (links, worlds), step, first)
+            self._launch(end_worlds, worlds, step, guard, first, steps, after)
         if not self._on_cpu:
-            wp.copy(self._seen, self._whole.unfinished)
+            wp.copy(self._ended, self._whole.unfinished)
 
     def _launch(self, kernel: Any, dim: Any, *inputs: Any, block: int = BLOCK) -> None:
         how: dict[str, Any] = {} if self._on_cpu else {"block_dim": block}
@@ -325,12 +330,26 @@ class Trees:
         """Whether each of the last steps of a call is a launch: what some joints carry is read with the pose of its own step."""
         return any(p.kind in (SLIDES, TURNS) or (p.sense < 0 and p.kind == SLIDER) for p in self.plan.places)
 
+    @property
+    def _posed(self) -> bool:
+        """Whether what a joint carries is read with the poses of both its bodies."""
+        return any(p.kind in (SLIDES, TURNS) or p.sense < 0 for p in self.plan.places)
+
     def is_unfinished(self) -> bool:
-        """Whether the last launch of specialized steps left some to be made."""
+        """Whether the last launch of specialized steps left some to be made; on a GPU, known before all of it has ended."""
         if self._open is not None:
-            return bool(self._open[0])
+            return bool(self._open[2])
+        flags = self._flags
+        for _ in range(SPINS):
+            if flags[1]:
+                break
+        else:
+            wp.synchronize_device(self.model.device)
+        some, flags[1] = flags[0], 0
+        if not some:
+            return False
         wp.synchronize_device(self.model.device)
-        return bool(self._seen.numpy()[0])
+        return bool(self._ended.numpy()[2])
 
     def make_left(self, asked: int) -> None:
         """Make the steps that specialized code left, in turns with the code for any forest, until all worlds have made theirs."""
@@ -355,6 +374,7 @@ class Trees:
             t.going_on.zero_()
             t.unfinished.zero_()
             solver._made.fill_(asked)
+            self._flags[1] = 0
 
     def _launches(self) -> list[Any]:
         """Launches of the code for any forest, recorded when they are first needed."""
@@ -383,7 +403,6 @@ class Trees:
 
             def again(step: Any, first: int, worlds: int) -> None:
                 solver._make(step, first, worlds, self._left)
-                solver._look(first, worlds)
 
             self._again = solver._capture(again)
         return self._again

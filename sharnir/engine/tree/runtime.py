@@ -196,7 +196,7 @@ class TreeStep:
     seen: wp.array(dtype=wp.int32)  # [world] 1: something is not as the last call left it, or not as built
     fresh: wp.array(dtype=wp.int32)  # [world] 1: coordinates were taken from the bodies
     mark: wp.array(dtype=wp.int32)  # [world] why it makes none: `OTHER_KINDS` …
-    unfinished: wp.array(dtype=wp.int32)  # [1] 1: some world has steps left
+    unfinished: wp.array(dtype=wp.int32)  # [3] 1: a world stopped before its last step; all have ended; some has steps left
     going_on: wp.array(dtype=wp.int32)  # [1] 1: the call was begun by another launch
 
 
@@ -260,17 +260,15 @@ def recall_apart(t: wp.array(dtype=TreeStep), i: int, what: int, w: int) -> real
 
 
 @wp.func
-def logged_number(t: wp.array(dtype=TreeStep), slot: int, i: int, what: int, w: int) -> real:
-    """A number of a link in the log of specialized steps."""
-    row = ((w // WARP * LOG_SLOTS + slot) * t[0].links + i) * LOG_SIZE + what
-    return t[0].log[row * WARP + w % WARP]
+def log_place(t: wp.array(dtype=TreeStep), slot: int, i: int, w: int) -> int:
+    """Where the numbers of a link begin in the log of specialized steps."""
+    return ((w // WARP * LOG_SLOTS + slot) * t[0].links + i) * (LOG_SIZE * WARP) + w % WARP
 
 
 @wp.func
-def logged(t: wp.array(dtype=TreeStep), slot: int, i: int, what: int, w: int) -> vec3:
-    return vec3(
-        logged_number(t, slot, i, what, w), logged_number(t, slot, i, what + 1, w), logged_number(t, slot, i, what + 2, w)
-    )
+def logged(t: wp.array(dtype=TreeStep), place: int, what: int) -> vec3:
+    at = place + what * WARP
+    return vec3(t[0].log[at], t[0].log[at + WARP], t[0].log[at + 2 * WARP])
 
 
 @wp.func

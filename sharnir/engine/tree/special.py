@@ -253,7 +253,7 @@ class SpecialTree(UnrolledTree):
         axes = self.judged_axes()
         laws = [n for n in LAWS if n not in absent and all(n in self.present[i] for i in axes)]
         fields = [*self.judged, *JUDGED_ANEW, *laws]
-        if self.on_gpu and len(fields) * len(axes) <= IN_SHARED[CPP]:
+        if self.on_gpu and axes and len(fields) * len(axes) <= IN_SHARED[CPP]:
             self.listed = {name: [f"{name}_{i}_0" for i in axes] for name in fields}
         for link in super().judged_links():
             if not isinstance(link.tree, JudgedAxes):
