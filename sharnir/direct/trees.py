@@ -299,7 +299,7 @@ class Trees:
         )
         solver._kernel = self._special.kernel(self._threads)
         load_modules([solver._kernel.module], device, self._threads or None)
-        load_modules([begin_links.module], device, None if self._on_cpu else BLOCK)
+        load_modules([begin_links.module, begin_worlds.module], device, None if self._on_cpu else BLOCK)
         return alone(own, TreeStep, device), own
 
     def make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
@@ -314,9 +314,8 @@ class Trees:
             self._launch(self.solver._kernel, worlds, step, first, after, int(after == parts[0]), block=self._threads)
             if after == 0 and not self._on_cpu:
                 wp.copy(self._seen, self._whole.unfinished)
-            self._launch(end_links, (links, worlds), step, guard, first, int(not self._posed))
-            if self._posed:
-                self._launch(end_joints, (links, worlds), step, first)
+            self._launch(end_links, (links, worlds), step, guard, first)
+            self._launch(end_joints, (links, worlds), step, first)
             self._launch(end_worlds, worlds, step, guard, first, steps, after)
         if not self._on_cpu:
             wp.copy(self._ended, self._whole.unfinished)
@@ -329,11 +328,6 @@ class Trees:
     def _apart(self) -> bool:
         """Whether each of the last steps of a call is a launch: what some joints carry is read with the pose of its own step."""
         return any(p.kind in (SLIDES, TURNS) or (p.sense < 0 and p.kind == SLIDER) for p in self.plan.places)
-
-    @property
-    def _posed(self) -> bool:
-        """Whether what a joint carries is read with the poses of both its bodies."""
-        return any(p.kind in (SLIDES, TURNS) or p.sense < 0 for p in self.plan.places)
 
     def is_unfinished(self) -> bool:
         """Whether the last launch of specialized steps left some to be made; on a GPU, known before all of it has ended."""

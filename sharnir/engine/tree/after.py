@@ -238,10 +238,13 @@ def report_axes(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int):
     for k in range(n):
         at = t[0].axis[i] + k
         friction = impulse_of(t, i, w, wp.where(one, P_FRICTION, -1), P_FRICTION_3 + k, LOG_P_FRICTION + k)
+        given = impulse_of(t, i, w, wp.where(one, P_AXIS, -1), P_AXIS_3 + k, LOG_P_AXIS + k)
+        limit = impulse_of(t, i, w, wp.where(one, P_LIMIT, -1), P_LIMIT_3 + k, LOG_P_LIMIT + k)
+        drive = impulse_of(t, i, w, wp.where(one, P_DRIVE, -1), P_DRIVE_3 + k, LOG_P_DRIVE + k)
         t[0].state.friction_impulse[at, w] = friction
-        t[0].state.axis_impulse[at, w] = impulse_of(t, i, w, wp.where(one, P_AXIS, -1), P_AXIS_3 + k, LOG_P_AXIS + k)
-        t[0].state.limit_impulse[at, w] = impulse_of(t, i, w, wp.where(one, P_LIMIT, -1), P_LIMIT_3 + k, LOG_P_LIMIT + k)
-        t[0].state.drive_impulse[at, w] = impulse_of(t, i, w, wp.where(one, P_DRIVE, -1), P_DRIVE_3 + k, LOG_P_DRIVE + k)
+        t[0].state.axis_impulse[at, w] = given
+        t[0].state.limit_impulse[at, w] = limit
+        t[0].state.drive_impulse[at, w] = drive
 
 
 @wp.func

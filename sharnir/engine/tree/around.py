@@ -34,6 +34,7 @@ from sharnir.sleep import NOBODY, at_rest_together, fall_asleep_jointed, wake_jo
 from sharnir.types import CPU_FLAGS, PRECISION, compile_quickly, quat, real, vec3
 
 MODULE = "sharnir.trees_around"
+OF_LINKS = "sharnir.trees_links"  # kernels with a thread for every link
 open_call, close_call = JOINTED.open_call, JOINTED.close_call
 
 
@@ -71,7 +72,7 @@ def some_one(v: vec3) -> real:
     return wp.abs(v[0]) + wp.abs(v[1]) + wp.abs(v[2])
 
 
-@wp.kernel(module=MODULE, enable_backward=False, grid_stride=False)
+@wp.kernel(module=OF_LINKS, enable_backward=False, grid_stride=False)
 def begin_links(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int32)):
     """See whether a link goes on as the last call left it; where it is led, and whether laws act on it."""
     i, k = wp.tid()
@@ -172,10 +173,10 @@ def place_links(t: wp.array(dtype=TreeStep), w: int):
         t[0].origin[i, w] = origin
 
 
-@wp.kernel(module=MODULE, enable_backward=False, grid_stride=False)
-def end_links(t: wp.array(dtype=TreeStep), g: wp.array(dtype=Watch), first: int, reporting: int):
+@wp.kernel(module=OF_LINKS, enable_backward=False, grid_stride=False)
+def end_links(t: wp.array(dtype=TreeStep), g: wp.array(dtype=Watch), first: int):
     """Bodies stand and move as the steps left them; it is remembered, to see what the caller changes, and what the guard needs
-    of them is found. `reporting`: what joints carried, too, unless that depends on where other bodies stand (`end_joints`).
+    of them is found.
     """
     i, k = wp.tid()
     w = first + k
@@ -191,11 +192,9 @@ def end_links(t: wp.array(dtype=TreeStep), g: wp.array(dtype=Watch), first: int,
         keep_body(t, b, w)
         if g[0].spread == 1:
             look_at_body(g, b, w, x, v)
-    if reporting == 1 and t[0].reported[w] > 0:
-        report_link(t, i, w)
 
 
-@wp.kernel(module=MODULE, enable_backward=False, grid_stride=False)
+@wp.kernel(module=OF_LINKS, enable_backward=False, grid_stride=False)
 def end_joints(t: wp.array(dtype=TreeStep), first: int):
     """What joints carried, and what acted on their axes."""
     i, k = wp.tid()
@@ -248,12 +247,12 @@ def end_slow(t: wp.array(dtype=TreeStep), w: int, n: int):
         idle_steps(t, w, n - t[0].made[w])
 
 
-def special_kernel(body: str, name: str, enter: str, leave: str, shared: int) -> Any:
+def special_kernel(body: str, name: str, enter: str, shared: int) -> Any:
     """The kernel that makes the steps of a launch by the emitted C++ `body`.
 
     Args:
         name: of its module.
-        enter, leave: C++ that the threads of a block of a GPU run before and after it.
+        enter: C++ that the threads of a block of a GPU run before it.
         shared: numbers in the shared memory of a block; 0: none, on a CPU.
     """
 
@@ -263,11 +262,7 @@ def special_kernel(body: str, name: str, enter: str, leave: str, shared: int) ->
         return 0
 
     @wp.func_native(enter)
-    def enter_block() -> int:
-        return 0
-
-    @wp.func_native(leave)
-    def leave_block() -> int:
+    def enter_block(t: wp.array(dtype=TreeStep)) -> int:
         return 0
 
     @wp.kernel(module=name, enable_backward=False, grid_stride=False)
@@ -275,10 +270,8 @@ def special_kernel(body: str, name: str, enter: str, leave: str, shared: int) ->
         w = first + wp.tid()
         if wp.static(shared > 0):
             _numbers = wp.tile_empty(shape=wp.static(max(shared, 1)), dtype=real, storage="shared")
-            enter_block()
+            enter_block(t)
         advance(t, w, after, checking)
-        if wp.static(shared > 0):
-            leave_block()
         if t[0].now_made[w] > 0:
             place_links(t, w)
         if t[0].todo[w] > after or t[0].mark[w] != 0:
@@ -292,4 +285,5 @@ def special_kernel(body: str, name: str, enter: str, leave: str, shared: int) ->
 
 
 compile_quickly(MODULE)
-begin_links.module.options |= {"fast_math": PRECISION == "single"}
+for module in (begin_worlds.module, begin_links.module):
+    module.options |= {"fast_math": PRECISION == "single"}

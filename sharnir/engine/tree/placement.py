@@ -6,8 +6,9 @@ So the numbers that are used least are given places in shared memory. Histories 
 world, and what finds no room are in global memory, those of a warp beside each other, so that a place is a constant offset. A
 fence before each sweep makes the compiler read all of these again, instead of keeping them.
 
-The code of a step is longer than a multiprocessor's cache of instructions. So the warps of a block begin their passes together
-(`keep_pace`): an instruction that one of them has fetched serves all. Results do not depend on it: no warp waits for long.
+The code of a step is about as long as a multiprocessor's cache of instructions. Where all warps that it can have at once are one
+block they begin together, and an instruction that one of them has fetched serves the others. Parameters that all worlds share are
+in shared memory, too.
 """
 
 from __future__ import annotations
@@ -20,45 +21,36 @@ from typing import Any
 from sharnir.engine.tree.runtime import TOGETHER
 
 MOST_WARPS = 8  # of a block: those of 255 registers that a multiprocessor has room for
+ASIDE = 4096  # bytes of a block's shared memory for what is no number of a thread: Warp's, and parameters
 IN_REGISTERS = {"float": 125, "double": 50}  # numbers of all links that registers hold beside what a sweep computes
 IN_SHARED = {"float": 370, "double": 185}
 """Numbers of a thread in shared memory, at most: 48 kB a warp. Up to 220 numbers of single precision leave room for eight warps
 beside each other on a GPU with 227 kB."""
-FENCE, PACE = "fence_of_sweep;", "keep_pace;"
-WAITS, NAP = 100, 200  # times that a warp waits for the slowest of its block before a pass, and for how long, ns
+FENCE = "fence_of_sweep;"
 SELDOM = (
     "if (stopped) {", "if (renew) {", "if (suspect) {", "if (unknown && !learned) {", "if (restarted) {", "if (reporting) {",
     "if (smooth > real(0.0)) {",
 )  # fmt: skip
 """Heads of blocks that few steps reach."""
-BLOCK = f"""const int warp_here = threadIdx.x/{TOGETHER};
-volatile int* const begun = (volatile int*)(shared_of_block + NUMBERS*blockDim.x*sizeof(real));
-int* const lanes_left = (int*)begun + {MOST_WARPS}; (void)lanes_left;"""
-"""Behind the numbers of a block: how many passes each warp has begun, and threads of it that have not ended."""
-ENTER = """if (blockDim.x > TOGETHER) {
-if (threadIdx.x == 0) for (int k = 0; k < MOST; ++k) begun[k] = 1 << 30;
-__syncthreads();
-if (threadIdx.x%TOGETHER == 0) { begun[warp_here] = 0; lanes_left[warp_here] = __popc(__activemask()); }
-__syncthreads(); }"""
-LEAVE = "if (blockDim.x > TOGETHER && atomicAdd(&lanes_left[warp_here], -1) == 1) begun[warp_here] = 1 << 30;"
-WAIT = f"""#define keep_pace if (blockDim.x > TOGETHER) {{ const unsigned here = __activemask(); \\
-if (threadIdx.x%TOGETHER == __ffs(here) - 1) {{ const int mine = begun[warp_here] + 1; begun[warp_here] = mine; \\
-for (int waits = 0; waits < {WAITS}; ++waits) {{ int least = mine; \\
-for (int k = 0; k < MOST; ++k) {{ const int other = begun[k]; least = other < least ? other : least; }} \\
-if (least == mine) break; __nanosleep({NAP}); }} }} \\
-__syncwarp(here); }}"""
+ENTER = """#ifdef __CUDA_ARCH__
+extern __shared__ char shared_of_block[];
+REAL* const copies = (REAL*)shared_of_block; const REAL* const given = t.data[0].parameters.data;
+const int lanes = __popc(__activemask());
+for (int k = threadIdx.x%TOGETHER; k < COUNT; k += lanes) copies[k] = given[k];  // each warp, so that none waits for another
+__syncwarp(__activemask());
+#endif
+return 0;"""
+"""C++ that copies the parameters that all worlds share, before anything else."""
 NUMBER = re.compile(r"\b[A-Za-z]\w*_\d+_\d+\b")  # of a link: field, link, component
 
 
 def threads(worlds: int, numbers: int, size: int, device: Any) -> int:
-    """Threads of a block, for so many worlds of a device and so many numbers of `size` bytes in shared memory: as many warps as a
-    multiprocessor can have at once, but no more than leave work for all of them.
+    """Threads of a block, for so many worlds of a device and so many numbers of `size` bytes in shared memory: those of all warps
+    that a multiprocessor can have at once, where there are enough worlds and shared memory for them, else those of one.
     """
-    fit = (device.max_shared_memory_per_block - 4096) // max(1, numbers * size * TOGETHER)
-    most, warps = min(MOST_WARPS, fit, worlds // (TOGETHER * device.sm_count)), 1
-    while 2 * warps <= most:
-        warps *= 2
-    return warps * TOGETHER
+    room = (device.max_shared_memory_per_block - ASIDE) // max(1, numbers * size * TOGETHER)
+    enough = min(room, worlds // (TOGETHER * device.sm_count)) >= MOST_WARPS
+    return TOGETHER * (MOST_WARPS if enough else 1)
 
 
 def often(body: str) -> Iterator[str]:
@@ -134,9 +126,12 @@ class Placement:
         once: numbers that belong in global memory in any case.
         stored: numbers of the state; those that most steps do not read belong there, too.
         listed: numbers of axes, of which code reads the k-th: in shared memory, one after another.
+        parameters: how many of them all worlds share.
     """
 
-    def __init__(self, body: str, real: str, once: set[str], stored: set[str], listed: Sequence[str] = ()) -> None:
+    def __init__(
+        self, body: str, real: str, once: set[str], stored: set[str], listed: Sequence[str] = (), parameters: int = 0
+    ) -> None:
         uses = carried(body)
         once = (once | {n for n in stored if n not in uses}) - set(listed)
         kept = sorted((n for n in uses if n not in once and n not in set(listed)), key=lambda n: (uses[n], n))
@@ -144,31 +139,30 @@ class Placement:
         self.scratch = sorted(once) + kept[:over]
         self.shared = [*listed, *kept[over : max(over, len(kept) - IN_REGISTERS[real])]]
         self.real, self.numbers = real, max(1, len(self.shared))
+        self.parameters = parameters if parameters * 8 <= ASIDE // 2 else 0  # the others are read where they are
         places = {name: f"scratch_number({k})" for k, name in enumerate(self.scratch)}
         places |= {name: f"shared_number({k})" for k, name in enumerate(self.shared)}
         self.places = places
         """Places in shared and in global memory, by number."""
 
-    def of_block(self, text: str) -> str:
-        """C++ for the warps of a block, which have shared memory."""
-        head = f"typedef {self.real} real; (void)sizeof(real);\nextern __shared__ char shared_of_block[];\n{BLOCK}\n"
-        text = (head + text).replace("NUMBERS", str(self.numbers)).replace("TOGETHER", str(TOGETHER))
-        return "#ifdef __CUDA_ARCH__\n" + text.replace("MOST", str(MOST_WARPS)) + "\n#endif\nreturn 0;"
+    def enter(self) -> str:
+        """C++ that the threads of a block run first."""
+        return ENTER.replace("REAL", self.real).replace("TOGETHER", str(TOGETHER)).replace("COUNT", str(self.parameters))
+
+    def of_block(self, threads: int) -> int:
+        """Numbers in the shared memory of a block."""
+        return self.parameters + self.numbers * threads
 
     def begin(self) -> Iterator[str]:
         """C++ before the program. A thread of a CPU has an array instead of shared memory."""
         yield "#ifdef __CUDA_ARCH__\nextern __shared__ char shared_of_block[];"
-        yield (
-            f"{BLOCK}\n{WAIT}".replace("NUMBERS", str(self.numbers))
-            .replace("TOGETHER", str(TOGETHER))
-            .replace("MOST", str(MOST_WARPS))
-        )
-        at = f"warp_here*{self.numbers * TOGETHER} + threadIdx.x%{TOGETHER}"
+        at = f"{self.parameters} + threadIdx.x/{TOGETHER}*{self.numbers * TOGETHER} + threadIdx.x%{TOGETHER}"
         yield f"real* const shared_numbers = (real*)shared_of_block + {at};"
         yield f"#define shared_number(k) shared_numbers[(k)*{TOGETHER}]"
+        yield f"#define shared_parameter(k) {'((real*)shared_of_block)' if self.parameters else 'parameters'}[k]"
         yield f'#define {FENCE[:-1]} asm volatile("" ::: "memory")'
         yield f"#else\nreal shared_numbers[{self.numbers}];\n#define shared_number(k) shared_numbers[k]"
-        yield f"#define {FENCE[:-1]}\n#define {PACE[:-1]}\n#endif"
+        yield f"#define shared_parameter(k) parameters[k]\n#define {FENCE[:-1]}\n#endif"
         rows = len(self.scratch) * TOGETHER
         yield f"real* const scratch_rows = x.scratch.data + (size_t)(w/{TOGETHER})*{rows} + w%{TOGETHER}; (void)scratch_rows;"
         yield "#ifdef __CUDA_ARCH__\n__builtin_assume(__isGlobal(scratch_rows));\n#endif"
@@ -177,4 +171,6 @@ class Placement:
 
     def end(self) -> Iterator[str]:
         """The reverse, after it."""
-        yield from (f"#undef {name}" for name in (*self.places, "shared_number", "scratch_number", FENCE[:-1], PACE[:-1]))
+        yield from (
+            f"#undef {name}" for name in (*self.places, "shared_number", "scratch_number", "shared_parameter", FENCE[:-1])
+        )

@@ -33,7 +33,7 @@ from sharnir.engine.tree.forest import (
     Forest,
 )
 from sharnir.engine.tree.history import KEPT
-from sharnir.engine.tree.placement import ENTER, FENCE, IN_SHARED, LEAVE, MOST_WARPS, NUMBER, PACE, Placement, read_early
+from sharnir.engine.tree.placement import FENCE, IN_SHARED, NUMBER, Placement, read_early
 from sharnir.engine.tree.runtime import CPP, LAWS_CHANGED, LOG_ROW, LOGGED, OWN_AXES, ROOM, SLOTS, STEEP, TOGETHER
 from sharnir.engine.tree.step import finish, report, solve
 from sharnir.engine.tree.storage import IMPULSES, LAW, LAW_3, REPORT, REPORT_3, SIZES, LinkView, offsets
@@ -139,12 +139,6 @@ class SpecialTree(UnrolledTree):
         links: Iterator[LinkView] = super().links(inward)
         return links
 
-    def iterations(self) -> Iterator[bool]:
-        for each in super().iterations():
-            if self.on_gpu:
-                self.program.say(PACE)
-            yield each
-
     def _present(self, i: int) -> set[str]:
         laws = self.forest.links[i].laws
         if not laws:
@@ -191,7 +185,7 @@ class SpecialTree(UnrolledTree):
             return x
         at = sum(INERTIAL.values()) * i + self.start[name] + k
         if not any(v.any() for v in self.varied.values()):  # at constant places, which many threads read together
-            return self.program.read(f"parameters[{at}]")
+            return self.program.read(f"shared_parameter({at})" if self.on_gpu else f"parameters[{at}]")
         return self._constant(f"{name}_{i}_{k}", f"parameter({at})")
 
     def idle_checks(self) -> Iterator[str]:
@@ -300,7 +294,8 @@ class Special(Unrolled):
         once = self._past() | {own for own, place in self.tree.constants.items() if place.startswith("parameter(")}
         listed = [name for names in self.tree.listed.values() for name in names]
         self._used |= set(listed)
-        return Placement(body, self.real, once, {own for own, _ in self._copies()}, listed)
+        shared = 0 if any(v.any() for v in self.tree.varied.values()) else sum(INERTIAL.values()) * len(self.forest)
+        return Placement(body, self.real, once, {own for own, _ in self._copies()}, listed, shared)
 
     def load(self) -> str:
         return "\n".join(read_together(list(self._copies())))
@@ -491,12 +486,10 @@ class Specialized:
 
     def kernel(self, threads: int = 0) -> Any:
         """The kernel, for blocks of so many threads on a GPU; the same for the same code."""
-        placed = self.placement
-        enter, leave = placed.of_block(ENTER), placed.of_block(LEAVE)
-        name = "sharnir.tree_" + hashlib.sha256(f"{PRECISION}{threads}{enter}{self.body}".encode()).hexdigest()[:16]
+        name = "sharnir.tree_" + hashlib.sha256(f"{PRECISION}{threads}{self.body}".encode()).hexdigest()[:16]
         if name not in _kernels:
-            shared = placed.numbers * threads + 2 * MOST_WARPS if threads else 0
-            _kernels[name] = special_kernel(self.body, name, enter, leave, shared)
+            shared = self.placement.of_block(threads) if threads else 0
+            _kernels[name] = special_kernel(self.body, name, self.placement.enter(), shared)
         return _kernels[name]
 
 
