@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -292,6 +293,7 @@ class Trees:
         self._left = wp.zeros(m.worlds, dtype=wp.int32, device=device)
         self._seen, self._ended = (wp.zeros(3, dtype=wp.int32, device="cpu", pinned=not self._on_cpu) for _ in range(2))
         self._flags = memoryview(self._seen.numpy())
+        self._side: Any = None if self._on_cpu else wp.Stream(device)
         self._threads = (
             0
             if self._on_cpu
@@ -314,11 +316,35 @@ class Trees:
             self._launch(self.solver._kernel, worlds, step, first, after, int(after == parts[0]), block=self._threads)
             if after == 0 and not self._on_cpu:
                 wp.copy(self._seen, self._whole.unfinished)
+            with self._beside():  # unless it reads poses that the other kernel writes
+                if not self._posed:
+                    self._launch(end_joints, (links, worlds), step, first)
             self._launch(end_links, (links, worlds), step, guard, first)
-            self._launch(end_joints, (links, worlds), step, first)
+            self._meet()
+            if self._posed:
+                self._launch(end_joints, (links, worlds), step, first)
             self._launch(end_worlds, worlds, step, guard, first, steps, after)
         if not self._on_cpu:
             wp.copy(self._ended, self._whole.unfinished)
+
+    @property
+    def _posed(self) -> bool:
+        """Whether what a joint carries is read with the poses of both its bodies."""
+        return any(p.kind in (SLIDES, TURNS) or p.sense < 0 for p in self.plan.places)
+
+    @contextmanager
+    def _beside(self) -> Iterator[None]:
+        """On a GPU, launches inside run beside those that follow, until `_meet`."""
+        if self._on_cpu:
+            yield
+            return
+        self._side.wait_stream(wp.get_stream(self.model.device))
+        with wp.ScopedStream(self._side, sync_enter=False):
+            yield
+
+    def _meet(self) -> None:
+        if not self._on_cpu:
+            wp.get_stream(self.model.device).wait_stream(self._side)
 
     def _launch(self, kernel: Any, dim: Any, *inputs: Any, block: int = BLOCK) -> None:
         how: dict[str, Any] = {} if self._on_cpu else {"block_dim": block}
