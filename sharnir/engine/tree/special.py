@@ -339,6 +339,7 @@ class Special(Unrolled):
         left to what comes after the launch.
         """
         links = [i for i, body in enumerate(self.bodies) if body >= 0]
+        trees = max(1, len(set(self._trees_of(links))))
 
         def square(name: str, i: int) -> str:
             return "(" + " + ".join(f"{name}_{i}_{k}*{name}_{i}_{k}" for k in range(3)) + ")"
@@ -350,17 +351,30 @@ class Special(Unrolled):
         return f"""if (watching) {{ bool still[{max(1, len(links))}], slow = false;
 {" ".join(slow)}
 if ((slow || idling) && made < steps) {{ const real after = x.settings.sleep.data[0]; bool due = false;
+bool all[{trees}], one[{trees}]; for (int k = 0; k < {trees}; ++k) {{ all[k] = true; one[k] = false; }}
 for (int k = 0; k < {len(links)}; ++k) {{ const real idle = x.state.idle.data[bodies[k]*worlds + w];
-if (still[k] && idle + h >= after && wp::floor((idle + h)/after) > wp::floor(idle/after)) due = true; }}
+const bool ready = still[k] && idle + h >= after; all[trees[k]] = all[trees[k]] && ready;
+if (ready && wp::floor((idle + h)/after) > wp::floor(idle/after)) one[trees[k]] = true; }}
+for (int k = 0; k < {trees}; ++k) due = due || (all[k] && one[k]);
 if (due) steps = made;
 else {{ idling = slow; for (int k = 0; k < {len(links)}; ++k) {{ real& idle = x.state.idle.data[bodies[k]*worlds + w];
 idle = still[k] ? idle + h : real(0.0); }} }}
 }} x.slow.data[w] = slow || idling; }} else x.slow.data[w] = false;"""
 
+    def _trees_of(self, links: list[int]) -> list[int]:
+        """Numbers of the trees of some links: a tree sleeps as a whole."""
+        roots: list[int] = []
+        for i, link in enumerate(self.forest.links):
+            roots.append(i if link.base < 0 else roots[link.base])
+        first = sorted({roots[i] for i in links})
+        return [first.index(roots[i]) for i in links]
+
     def _resting_tables(self) -> Iterator[str]:
         """Bodies that may come to rest, and how far they reach."""
         links = [i for i, body in enumerate(self.bodies) if body >= 0]
         yield f"const int bodies[{max(1, len(links))}] = {{{', '.join(str(self.bodies[i]) for i in links)}}}; (void)bodies;"
+        of = self._trees_of(links)
+        yield f"const int trees[{max(1, len(of))}] = {{{', '.join(map(str, of))}}}; (void)trees;"
         yield "const real slowest = real(0.25)*h*h*x.slowest*x.slowest;"
         yield from (f"const real reach_{n} = x.reach.data[{i}]*x.reach.data[{i}];" for n, i in enumerate(links))
         some = " | ".join(f"(x.state.idle.data[{self.bodies[i]}*worlds + w] > real(0.0))" for i in links) or "false"
