@@ -291,7 +291,7 @@ class Trees:
         self._on_cpu = bool(wp.get_device(device).is_cpu)
         self._open: Any = memoryview(t.unfinished.numpy()) if self._on_cpu else None  # read faster than by NumPy
         self._left = wp.zeros(m.worlds, dtype=wp.int32, device=device)
-        self._seen, self._ended = (wp.zeros(3, dtype=wp.int32, device="cpu", pinned=not self._on_cpu) for _ in range(2))
+        self._seen = wp.zeros(3, dtype=wp.int32, device="cpu", pinned=not self._on_cpu)
         self._flags = memoryview(self._seen.numpy())
         self._side: Any = None if self._on_cpu else wp.Stream(device)
         self._threads = (
@@ -306,26 +306,22 @@ class Trees:
 
     def make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         """Launch the specialized steps of some worlds."""
-        if not self._on_cpu:
-            self._whole.unfinished.zero_()
         links, guard = len(self.plan.places), self.solver._watched
         self._launch(begin_links, (links, worlds), step, first, steps)
         self._launch(begin_worlds, worlds, step, guard, first, steps)
         parts = (0,) if steps is self.solver._single or not self._apart else tuple(range(SLOTS, -1, -1))
         for after in parts:
             self._launch(self.solver._kernel, worlds, step, first, after, int(after == parts[0]), block=self._threads)
-            if after == 0 and not self._on_cpu:
-                wp.copy(self._seen, self._whole.unfinished)
-            with self._beside():  # unless it reads poses that the other kernel writes
-                if not self._posed:
+            with self._beside():
+                if after == 0 and not self._on_cpu:
+                    wp.copy(self._seen, self._whole.unfinished)
+                if not self._posed:  # which the other kernel writes
                     self._launch(end_joints, (links, worlds), step, first)
             self._launch(end_links, (links, worlds), step, guard, first)
             self._meet()
             if self._posed:
                 self._launch(end_joints, (links, worlds), step, first)
             self._launch(end_worlds, worlds, step, guard, first, steps, after)
-        if not self._on_cpu:
-            wp.copy(self._ended, self._whole.unfinished)
 
     @property
     def _posed(self) -> bool:
@@ -366,10 +362,7 @@ class Trees:
         else:
             wp.synchronize_device(self.model.device)
         some, flags[1] = flags[0], 0
-        if not some:
-            return False
-        wp.synchronize_device(self.model.device)
-        return bool(self._ended.numpy()[2])
+        return bool(some and self._whole.unfinished.numpy()[2])
 
     def make_left(self, asked: int) -> None:
         """Make the steps that specialized code left, in turns with the code for any forest, until all worlds have made theirs."""

@@ -77,6 +77,9 @@ def begin_links(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.in
     """See whether a link goes on as the last call left it; where it is led, and whether laws act on it."""
     i, k = wp.tid()
     w = first + k
+    if i == 0 and k == 0:
+        for flag in range(3):
+            t[0].unfinished[flag] = 0
     if t[0].state.failed[w] != 0 or n[w] == 0:
         return
     if not is_link_steady(t, i, w):

@@ -23,9 +23,9 @@ from sharnir.engine.tree.runtime import TOGETHER
 MOST_WARPS = 8  # of a block: those of 255 registers that a multiprocessor has room for
 ASIDE = 4096  # bytes of a block's shared memory for what is no number of a thread: Warp's, and parameters
 IN_REGISTERS = {"float": 125, "double": 50}  # numbers of all links that registers hold beside what a sweep computes
-IN_SHARED = {"float": 370, "double": 185}
-"""Numbers of a thread in shared memory, at most: 48 kB a warp. Up to 220 numbers of single precision leave room for eight warps
-beside each other on a GPU with 227 kB."""
+IN_SHARED = {"float": 440, "double": 220}
+"""Numbers of a thread in shared memory, at most: four warps beside each other find room in 227 kB. Up to 220 numbers of single
+precision leave room for eight, which is what 255 registers allow."""
 FENCE = "fence_of_sweep;"
 SELDOM = (
     "if (stopped) {", "if (renew) {", "if (suspect) {", "if (unknown && !learned) {", "if (restarted) {", "if (reporting) {",
