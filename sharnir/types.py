@@ -18,6 +18,7 @@ from sharnir.elements import PREAMBLE
 from sharnir.errors import SimulationError
 from sharnir.launches import LOCK
 from sharnir.parsing import parse_when_needed
+from sharnir.shorten import RULES, shorten_ours
 
 wp.config.log_level = wp.LOG_WARNING
 
@@ -79,6 +80,7 @@ def _look_once() -> None:
 
 _look_once()
 parse_when_needed()
+shorten_ours()
 
 MODULES = (
     "sharnir.collision", "sharnir.collision_many", "sharnir.contact",
@@ -92,7 +94,8 @@ MODULES = (
 """Warp modules of the library's kernels. They have no adjoints, which halves their compile; a caller's own kernels do."""
 _options: dict[str, Any] = {"enable_backward": False}
 if hasattr(wp, "ModuleBuildOptions"):  # experimental in Warp 1.19: a later one may not have it
-    _options["extra_build_options"] = wp.ModuleBuildOptions(extra_cpu_preamble=PREAMBLE, extra_cuda_preamble=PREAMBLE)
+    _preamble = RULES + PREAMBLE
+    _options["extra_build_options"] = wp.ModuleBuildOptions(extra_cpu_preamble=_preamble, extra_cuda_preamble=_preamble)
 for _name in MODULES:
     wp.set_module_options(_options, module=_name)
 

@@ -39,6 +39,7 @@ from sharnir.engine.tree.step import finish, report, solve
 from sharnir.engine.tree.storage import IMPULSES, LAW, LAW_3, REPORT, REPORT_3, SIZES, LinkView, offsets
 from sharnir.engine.tree.unrolled import JudgedAxes, UnrolledTree
 from sharnir.laws.axis import INFINITE
+from sharnir.shorten import RULES
 from sharnir.types import PRECISION
 
 GROUPS: dict[tuple[str, ...], tuple[str, ...]] = {
@@ -451,7 +452,7 @@ class Specialized:
 
     def kernel(self) -> Any:
         """The kernel; the same for the same code."""
-        name = "sharnir.tree_" + hashlib.sha256((PRECISION + self.body).encode()).hexdigest()[:16]
+        name = "sharnir.tree_" + hashlib.sha256((PRECISION + RULES + self.body).encode()).hexdigest()[:16]
         if name not in _kernels:
             _kernels[name] = special_kernel(self.body, name)
         return _kernels[name]
