@@ -4,6 +4,11 @@ BIN := .venv/bin
 PIP := $(BIN)/pip install -q --disable-pip-version-check --no-compile
 DEMO_EXTRAS := view
 
+# Bytecode is kept, in .venv, even where the environment forbids it: else each process that the tests start compiles all sources
+# of Warp, NumPy and this package anew, more than 2 s.
+export PYTHONDONTWRITEBYTECODE :=
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/pycache
+
 .DEFAULT_GOAL := help
 .PHONY: help demo view test test-all kernels lint docs dist bench clean
 

@@ -499,8 +499,8 @@ class Scene(Telling):
         if words is not None and words not in self.notes:
             self._note(words)
         self._built = True
-        load_modules([read_joints.module], "cpu")
-        one = self._tables(1, "cpu")
+        load_modules([read_joints.module], device)
+        one = self._tables(1, device)  # on a GPU too: a CPU's kernels need not be compiled then
         state = one.state()
         assembly.assemble_start(one, state)
         redundant, rigid, shaky = assembly.look_at_loops(one, state)
@@ -512,7 +512,7 @@ class Scene(Telling):
         names = ("position", "rotation", "velocity", "spin", "momentum", "q", "qd", "gear_start", "drive_state")
         start = {n: getattr(state, n).numpy()[:, 0].copy() for n in names}
         start |= cable_start(list(self.cables.values()), start["position"].astype(float), start["rotation"].astype(float))
-        model = one if worlds == 1 and device == "cpu" else self._tables(worlds, device)
+        model = one if worlds == 1 else self._tables(worlds, device)
         model.start, model.redundant, model.rigid, model.notes = start, redundant, rigid, list(self.notes)
         model.shaky = shaky
         model.told = self.told()

@@ -14,11 +14,11 @@ import warp as wp
 from sharnir.errors import SimulationError, is_positive
 from sharnir.guard import guard_of, watch_bodies
 from sharnir.guard_data import COUNTS, OF_BODY, SUMS, VERDICT, VERDICTS, RopeWatch, Tally, Watch
-from sharnir.launches import LOCK, Threads, record, replayer
+from sharnir.launches import LOCK, Threads, finish_loading, record, replayer
 from sharnir.model import DYNAMIC, FIXED, KEPT, KINEMATIC, Control, Model, State
 from sharnir.spatial import quat_rotate
 from sharnir.tables import of_first
-from sharnir.types import alone, load_modules, np_real, real, vec3
+from sharnir.types import alone, begin_modules, load_modules, np_real, real, vec3
 
 GRADES = ("relative", "divided", "damped", "velocity")
 SMALL = 0.02  # least size of a body, relative to the scene's extent; point masses have none of their own
@@ -94,7 +94,7 @@ class Solver:
         self._tally.alarm, self._tally.counts, self._tally.sums = self.alarm, self._counts, self._sums
         self.tally = alone(self._tally, Tally, self.device)
         self._guarding = guard_of(model)
-        load_modules([self._guarding.module], self.device)
+        begin_modules([self._guarding.module], self.device)
         self.strict = wp.zeros(1, dtype=wp.int32, device=self.device)
 
     def _watch(self, state: State, control: Control, looks: int, inner: State | None = None) -> Any:
@@ -273,6 +273,8 @@ class Solver:
     def _capture(self, *stages: Callable[[Any, int, int], None]) -> list[Callable[[], object]]:
         """What replays some stages, one a thread; a stage is given the bound structure, its first world and their number."""
         assert self._bound is not None
+        load_modules([self._guarding.module], self.device)
+        finish_loading()
         graphs = []
         for thread, (first, last) in enumerate(pairwise(np.linspace(0, self.model.worlds, self.threads + 1).astype(int))):
             bound = self._bound[2][thread] if isinstance(self._bound[2], list) else self._bound[2]

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
+from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ import warp as wp
 
 from sharnir.elements import PREAMBLE
 from sharnir.errors import SimulationError
-from sharnir.launches import LOCK
+from sharnir.launches import LOCK, UNDER_WAY, Threads
 from sharnir.parsing import parse_when_needed
+from sharnir.shorten import RULES, shorten_ours
 
 wp.config.log_level = wp.LOG_WARNING
 
@@ -79,6 +81,7 @@ def _look_once() -> None:
 
 _look_once()
 parse_when_needed()
+shorten_ours()
 
 MODULES = (
     "sharnir.collision", "sharnir.collision_many", "sharnir.contact",
@@ -92,7 +95,8 @@ MODULES = (
 """Warp modules of the library's kernels. They have no adjoints, which halves their compile; a caller's own kernels do."""
 _options: dict[str, Any] = {"enable_backward": False}
 if hasattr(wp, "ModuleBuildOptions"):  # experimental in Warp 1.19: a later one may not have it
-    _options["extra_build_options"] = wp.ModuleBuildOptions(extra_cpu_preamble=PREAMBLE, extra_cuda_preamble=PREAMBLE)
+    _preamble = RULES + PREAMBLE
+    _options["extra_build_options"] = wp.ModuleBuildOptions(extra_cpu_preamble=_preamble, extra_cuda_preamble=_preamble)
 for _name in MODULES:
     wp.set_module_options(_options, module=_name)
 
@@ -124,6 +128,8 @@ def alone(struct: Any, kind: Any, device: Any) -> Any:
 
 
 _loaded: set[tuple[str, int | None, Any]] = set()
+_begun: dict[tuple[str, int | None, Any], Future[Any]] = {}
+_compilers = Threads(os.cpu_count() or 1)
 
 
 def inline_less(module: str, most: int = 1000, level: int | None = None) -> None:
@@ -155,11 +161,28 @@ def compile_quickly(module: str) -> None:
     wp.set_module_options({"cpu_compiler_flags": QUICK_FLAGS, "optimization_level": 2}, module=module)
 
 
+def begin_modules(modules: Iterable[Any], device: Any, block_dim: int | None = None) -> None:
+    """Let a GPU's modules, which `load_modules` is going to ask for, be compiled in threads of their own from now on.
+
+    NVRTC takes one core for each of them. On a CPU they are loaded now: each thread would read Warp's headers anew.
+    """
+    where = wp.get_device(device)
+    if where.is_cpu:
+        load_modules(modules, device, block_dim)
+        return
+    for module in modules:
+        key = str(device), block_dim, module
+        if key not in _loaded and key not in _begun:
+            size = module.options["block_dim"] if block_dim is None else block_dim
+            _begun[key] = _compilers.submit(lambda module=module, size=size: module.load(where, block_dim=size))
+            UNDER_WAY.append(_begun[key])
+
+
 def load_modules(modules: Iterable[Any], device: Any, block_dim: int | None = None) -> float:
     """Compile or load Warp modules for a device, and for blocks of so many threads; returns the seconds it took.
 
     A cached module loads in milliseconds and nothing is said; a compile shows a line on stderr that counts the seconds. What was
-    loaded before costs nothing.
+    loaded before costs nothing, and what has begun is waited for.
     """
     started = time.perf_counter()
     wanted = {(str(device), block_dim, module): module for module in modules if (str(device), block_dim, module) not in _loaded}
@@ -185,6 +208,9 @@ def load_modules(modules: Iterable[Any], device: Any, block_dim: int | None = No
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()
     try:
+        for key in wanted:
+            if key in _begun:
+                _begun.pop(key).result()
         with LOCK:
             # on a CPU each thread would read Warp's headers anew
             workers = 1 if wp.get_device(device).is_cpu else min(len(wanted), os.cpu_count() or 1)

@@ -29,7 +29,7 @@ from sharnir.sleep import SLOWEST, joining, reaches, rest_of
 from sharnir.solver import write
 from sharnir.spatial import matrix_to_quat
 from sharnir.tables import table
-from sharnir.types import PRECISION, alone, load_modules, np_real, quat, real, vec3
+from sharnir.types import PRECISION, alone, begin_modules, load_modules, np_real, quat, real, vec3
 
 TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
 ACTED = {"double": 1e3, "single": 1.0}  # times as much, at most, where laws act: energy is not kept as finely there,
@@ -70,6 +70,9 @@ class Trees:
         """Whether steps measure the energy that is given: all but that of bodies on prescribed motions."""
         self.work = wp.zeros(m.worlds, dtype=real, device=m.device)
         self.rotors = [p.body for p in self.plan.places if p.kind == ROTOR]
+        specializes = solver.specialize or (solver.specialize is None and len(self.plan.places) <= LARGEST)
+        if specializes and wp.get_device(m.device).is_cuda:
+            begin_modules([begin_links.module, begin_worlds.module], m.device, BLOCK)
 
     @staticmethod
     def cover(model: Model) -> bool:
@@ -300,8 +303,10 @@ class Trees:
             else threads(m.worlds, self._special.placement.numbers, np.dtype(np_real).itemsize, wp.get_device(device))
         )
         solver._kernel = self._special.kernel(self._threads)
-        load_modules([solver._kernel.module], device, self._threads or None)
+        if not self._on_cpu:
+            begin_modules([solver._kernel.module], device, self._threads)
         load_modules([begin_links.module, begin_worlds.module], device, None if self._on_cpu else BLOCK)
+        load_modules([solver._kernel.module], device, self._threads or None)
         return alone(own, TreeStep, device), own
 
     def make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
