@@ -259,7 +259,7 @@ class SolverDirect(TreeSolver):
         self.unguarded = 16 if self._lean else 8  # energy is exact where iterations converge
         if self._trees is not None and self._lean:
             return self._trees.bind(state, control)
-        self._spread = False
+        self._spread, self._looks_first = False, True
         state.tree.zero_()
         tree = self._tree
         scratch = tree.work(m.worlds)
@@ -389,6 +389,17 @@ class SolverDirect(TreeSolver):
         else:
             self._ropes.make(first, worlds, steps)
         self._read_after(first, worlds)
+
+    def _launch(self, step: Any, first: int, worlds: int) -> None:
+        self._launch_steps(step, first, worlds, self._steps)
+
+    def _launch_one(self, step: Any, first: int, worlds: int) -> None:
+        self._launch_steps(step, first, worlds, self._single)
+
+    def _launch_steps(self, step: Any, first: int, worlds: int, steps: Any) -> None:
+        self._make(step, first, worlds, steps)
+        if not (self._lean and self._trees is not None and self._trees.specialized):  # which are judged as they end
+            self._look(first, worlds)
 
     def _read_after(self, first: int, worlds: int) -> None:
         """Coordinates and speeds of joints, where a thread reads those of its worlds while they are warm."""

@@ -50,11 +50,12 @@ from sharnir.engine.tree.runtime import (
     SLIDES_STUCK,
     STUCK,
     TURNS_ROTATION,
+    WARP,
     Q,
     TreeStep,
     get_quat,
+    log_place,
     logged,
-    logged_number,
     put_triple,
     recall,
     recall_apart,
@@ -186,10 +187,10 @@ def store_logged(t: wp.array(dtype=TreeStep), i: int, b: int, w: int, v: vec3, o
     for slot in range(end - t[0].reported[w], end):
         after = v
         if slot + 1 < end:
-            after = logged(t, slot + 1, i, LOG_V, w)
-        store_acceleration(t, b, w, (after - logged(t, slot, i, LOG_V, w)) * per)
+            after = logged(t, log_place(t, slot + 1, i, w), LOG_V)
+        store_acceleration(t, b, w, (after - logged(t, log_place(t, slot, i, w), LOG_V)) * per)
     if t[0].reported[w] > 0:
-        t[0].state.last_w[b, w] = (omega - logged(t, end - 1, i, LOG_W, w)) * per
+        t[0].state.last_w[b, w] = (omega - logged(t, log_place(t, end - 1, i, w), LOG_W)) * per
 
 
 @wp.func
@@ -237,10 +238,13 @@ def report_axes(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int):
     for k in range(n):
         at = t[0].axis[i] + k
         friction = impulse_of(t, i, w, wp.where(one, P_FRICTION, -1), P_FRICTION_3 + k, LOG_P_FRICTION + k)
+        given = impulse_of(t, i, w, wp.where(one, P_AXIS, -1), P_AXIS_3 + k, LOG_P_AXIS + k)
+        limit = impulse_of(t, i, w, wp.where(one, P_LIMIT, -1), P_LIMIT_3 + k, LOG_P_LIMIT + k)
+        drive = impulse_of(t, i, w, wp.where(one, P_DRIVE, -1), P_DRIVE_3 + k, LOG_P_DRIVE + k)
         t[0].state.friction_impulse[at, w] = friction
-        t[0].state.axis_impulse[at, w] = impulse_of(t, i, w, wp.where(one, P_AXIS, -1), P_AXIS_3 + k, LOG_P_AXIS + k)
-        t[0].state.limit_impulse[at, w] = impulse_of(t, i, w, wp.where(one, P_LIMIT, -1), P_LIMIT_3 + k, LOG_P_LIMIT + k)
-        t[0].state.drive_impulse[at, w] = impulse_of(t, i, w, wp.where(one, P_DRIVE, -1), P_DRIVE_3 + k, LOG_P_DRIVE + k)
+        t[0].state.axis_impulse[at, w] = given
+        t[0].state.limit_impulse[at, w] = limit
+        t[0].state.drive_impulse[at, w] = drive
 
 
 @wp.func
@@ -250,7 +254,7 @@ def impulse_of(t: wp.array(dtype=TreeStep), i: int, w: int, one: int, apart: int
     """
     per = t[0].settings.dt[0] / t[0].part[w]
     if t[0].own_axes == 1:
-        return logged_number(t, t[0].slot_end[w] - 1, i, what, w) * per
+        return t[0].log[log_place(t, t[0].slot_end[w] - 1, i, w) + what * WARP] * per
     if one >= 0:
         return recall(t, i, one, w) * per
     return recall_apart(t, i, apart, w) * per
@@ -309,7 +313,7 @@ def without_free_axes(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, f: ve
 def reported(t: wp.array(dtype=TreeStep), i: int, w: int, recalled: int, what: int, slot: int) -> vec3:
     """A vector that a step reports of a link, in the world's axes: in the log, or in the working memory of generic steps."""
     if t[0].own_axes == 1:
-        return logged(t, slot, i, what, w)
+        return logged(t, log_place(t, slot, i, w), what)
     return recall_triple(t, i, recalled, w)
 
 
