@@ -40,7 +40,7 @@ _HEAD = re.compile(r"^static [^\n(]+\(\n(?:    [^\n]+\n)+\{", re.M)
 _ARGUMENT = re.compile(r"^    (wp::array_t<.*>|\w+) (var_\w+[,)])", re.M)
 _GIVEN = re.compile(r"^    (wp::array_t<.*>|\w+) (var_\w+ = _wp_args->\w+;)", re.M)
 _TWICE = re.compile(r"^    const bool wp_linear_contiguous = .*\n    if \(wp_linear_contiguous\)\n.*\n    else\n    (.*\n)", re.M)
-_BODY = re.compile(r"^( +)//---------\n +// primal vars\n(.*?)^ +//---------\n +// forward\n(.*?)^(?=\}| {4}\}\n\})", re.M | re.S)
+_BODY = re.compile(r"^ +//---------\n +// primal vars\n(.*?)^ +//---------\n +// forward\n(.*?)^(?=\}| {4}\}\n\})", re.M | re.S)
 _NAME = re.compile(r"\bvar_\w+")
 _DECLARED = re.compile(r"^ +(const )?(.+?) (var_\d+)(?: = (.*))?;$")
 _SET = re.compile(r"^( +)(var_\d+) = (.*);$")
@@ -68,20 +68,19 @@ def shorten(source: str) -> str:
 
     source = _HEAD.sub(lambda head: _ARGUMENT.sub(by_reference, head[0]), source)
     source = _TWICE.sub(r"\1", _GIVEN.sub(by_reference, source))
-    return _BODY.sub(lambda body: _Body(*body.groups(), tables).text(), source)
+    return _BODY.sub(lambda body: _Body(body[1], body[2], tables).text(), source)
 
 
 class _Body:
     """What a function does.
 
     Args:
-        space: before its lines.
         declared: its variables, a line each.
         forward: its lines.
         tables: names of structures whose arrays no kernel changes.
     """
 
-    def __init__(self, space: str, declared: str, forward: str, tables: set[str]) -> None:
+    def __init__(self, declared: str, forward: str, tables: set[str]) -> None:
         self.tables = tables
         self.kinds: dict[str, str] = {}
         self.declared: list[tuple[str, str]] = []

@@ -501,7 +501,7 @@ class Specialized:
 
     def kernel(self, threads: int = 0) -> Any:
         """The kernel, for blocks of so many threads on a GPU; the same for the same code."""
-        name = "sharnir.tree_" + hashlib.sha256(f"{PRECISION}{RULES}{threads}{self.body}".encode()).hexdigest()[:16]
+        name = "sharnir.tree_" + hashlib.sha256(f"{PRECISION}{threads}{RULES}{self.body}".encode()).hexdigest()[:16]
         if name not in _kernels:
             shared = self.placement.of_block(threads) if threads else 0
             _kernels[name] = special_kernel(self.body, name, self.placement.enter(), shared)
