@@ -177,7 +177,10 @@ class Trees:
         t.parts, t.projected, t.done, t.residual = solver.parts, solver.projected, solver.done, solver.residual
         t.grades, t.made = solver.grades, solver._made
         self.specialized = self._is_specialized(control)
-        solver._spread = self.specialized and self.measures and not self.model.spring_names
+        if self.specialized and self._special is None:
+            self._special = Specialized(self.plan, m, control, wp.get_device(device).is_cuda)
+        in_threads = self.specialized and self._special is not None and self._special.on_gpu
+        solver._spread = in_threads and self.measures and not self.model.spring_names
         solver._watch(state, control, 0)
         t.contacts = joining(m, state, control)
         self._rest = rest_of(m, solver.settings, state, state, control, t.contacts)
@@ -260,8 +263,7 @@ class Trees:
     def _specialize(self, t: Any, control: Control) -> tuple[Any, Any]:
         """Bind specialized code, and what leaves single worlds to the code for any forest."""
         solver, m, device = self.solver, self.model, self.model.device
-        if self._special is None:
-            self._special = Specialized(self.plan, m, control, wp.get_device(device).is_cuda)
+        assert self._special is not None
         t.unfinished, t.going_on = (wp.zeros(1, dtype=wp.int32, device=device) for _ in range(2))
         t.special = 1
         room = -(-m.worlds // TOGETHER) * TOGETHER
@@ -278,11 +280,17 @@ class Trees:
         self._seen = wp.zeros(1, dtype=wp.int32, device="cpu", pinned=wp.get_device(device).is_cuda)
         solver._kernel = self._special.kernel()
         load_modules([solver._kernel.module], device, None if self._on_cpu else THREADS)
-        load_modules([begin_links.module], device, None if self._on_cpu else BLOCK)
+        if self._special.on_gpu:
+            load_modules([begin_links.module], device, None if self._on_cpu else BLOCK)
         return alone(own, TreeStep, device), own
 
     def make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         """Launch the specialized steps of some worlds."""
+        assert self._special is not None
+        if not self._special.on_gpu:
+            inputs = [step, first, steps, SLOTS if self._apart else 0]
+            wp.launch(self.solver._kernel, dim=worlds, inputs=inputs, device=self.model.device)
+            return
         if not self._on_cpu:
             self._whole.unfinished.zero_()
         links = len(self.plan.places)
