@@ -23,12 +23,11 @@ from sharnir.kinematics import left_alone, pose_at
 from sharnir.model import DYNAMIC, KINEMATIC, BodyTable, Control, SpringTable, State
 from sharnir.sleep import Rest, sleeps, wait
 from sharnir.spatial import exp_quat, some, unit
-from sharnir.types import EPSILON, PRECISION, quat, real, vec3
+from sharnir.types import PRECISION, quat, real, vec3
 
 CPP = {"double": "double", "single": "float"}[PRECISION]
 IS_PREPARED = wp.constant(PREPARED)  # in the working memory
 BROKE = wp.constant(1)  # bits of what may change in a call
-SAME_POSE = wp.constant(real(32.0 * EPSILON))  # rad or scene lengths, that rounding may move a body
 RESTS = wp.constant(real(1e-9))  # of the largest speed: an axis that is slower is at rest
 OWN_AXES = 1024  # is added to the gear that is stored, where twists are in the links' own axes, not in the world's
 IS_OWN = wp.constant(real(OWN_AXES))
@@ -234,13 +233,6 @@ def recall(t: wp.array(dtype=TreeStep), i: int, what: int, w: int) -> real:
 @wp.func
 def recall_triple(t: wp.array(dtype=TreeStep), i: int, what: int, w: int) -> vec3:
     return vec3(recall(t, i, what, w), recall(t, i, what + 1, w), recall(t, i, what + 2, w))
-
-
-@wp.func
-def recall_apart(t: wp.array(dtype=TreeStep), i: int, what: int, w: int) -> real:
-    """The same of what is kept apart (`storage.APART`)."""
-    at = MEMORY_ROW * (t[0].links + 1) + MEMORY_APART * i + what
-    return t[0].memory[at * t[0].memory_number + w * t[0].memory_world]
 
 
 @wp.func
