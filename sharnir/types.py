@@ -90,11 +90,11 @@ MODULES = (
     "sharnir.trees_rows_all", "sharnir.waking", "sharnir.worlds",
 )  # fmt: skip
 """Warp modules of the library's kernels. They have no adjoints, which halves their compile; a caller's own kernels do."""
-_options: dict[str, Any] = {"enable_backward": False}
+MODULE_OPTIONS: dict[str, Any] = {"enable_backward": False}
 if hasattr(wp, "ModuleBuildOptions"):  # experimental in Warp 1.19: a later one may not have it
-    _options["extra_build_options"] = wp.ModuleBuildOptions(extra_cpu_preamble=PREAMBLE, extra_cuda_preamble=PREAMBLE)
+    MODULE_OPTIONS["extra_build_options"] = wp.ModuleBuildOptions(extra_cpu_preamble=PREAMBLE, extra_cuda_preamble=PREAMBLE)
 for _name in MODULES:
-    wp.set_module_options(_options, module=_name)
+    wp.set_module_options(MODULE_OPTIONS, module=_name)
 
 PRECISION = os.environ.get("SHARNIR_PRECISION", "double")
 if PRECISION not in ("single", "double"):

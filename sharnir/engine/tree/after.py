@@ -162,6 +162,11 @@ state are [item, world] without gaps; those of parameters may have one value for
 DONE = "\n#undef cell\n#undef shared\n"
 
 
+def _either(logged: Any, recalled: Any) -> str:
+    """A place in the log, or in the working memory of generic steps, in C++."""
+    return f"(own ? {int(logged)} : {int(recalled)})"
+
+
 def _rows(names: dict[int, Any], kind: str = "kind", other: int = 0) -> str:
     """The number of a row by the kind of a link, in C++."""
     out = str(other)
@@ -240,78 +245,82 @@ def at_end(mean: vec3, change: vec3, before: vec3) -> vec3:
 @wp.func
 def store_report(t: wp.array(dtype=TreeStep), w: int):
     """What joints carried in the last step and what acted on their axes, as of a whole step."""
-    for i in range(t[0].links):
-        report_link(t, i, w)
+    i = report(t, 0, t[0].links, w)
+    while i < t[0].links:
+        store_reaction(t, i, t[0].joint[i], w)
+        i = report(t, i + 1, t[0].links, w)
 
 
 @wp.func
 def report_link(t: wp.array(dtype=TreeStep), i: int, w: int):
     """The same of a link; its last one reports of the joint."""
-    if report(t, i, w) == 1:
+    if report(t, i, i + 1, w) == i:
         store_reaction(t, i, t[0].joint[i], w)
 
 
-def _either(name: str, logged: Any, recalled: Any) -> str:
-    """A place in the log, or in the working memory of generic steps, in C++."""
-    return f"const int {name} = own ? {int(logged)} : {int(recalled)};"
+def _impulses(names: str, places: tuple[tuple[Any, Any, Any], ...]) -> str:
+    """Where impulses of axes are, in the log, or in the working memory of generic steps of one axis, or of several; in C++."""
+    each = zip(names.split(), places, strict=True)
+    return " ".join(f"const int {n} = own ? {int(a)} : one ? {int(b)} : {int(c)};" for n, (a, b, c) in each)
 
 
 @wp.func_native(
     f"""{NATIVE}
-const int j = x.joint.data[i], links = x.links; const int* const kinds = x.kind.data + (size_t)w*links;
-const int* const acts = x.acts.data + (size_t)w*links; const int kind = kinds[i];
-if (j < 0 || kind < 0) return 0;
-const bool own = x.own_axes == 1; const int end = own ? x.slot_end.data[w] : 1, step = own ? {TOGETHER} : x.memory_number;
-const real* const memory = x.memory.data + (size_t)w*x.memory_world;
-const auto source = [&](int link, int slot) {{
-return own ? x.log.data + (((size_t)(w/{TOGETHER})*{SLOTS} + slot)*links + link)*{LOG_ROW * TOGETHER} + w%{TOGETHER}
-: memory + (size_t){int(MEMORY_ROW)}*(link + 1)*x.memory_number; }};
+const int links = x.links; const int* const kinds = x.kind.data + (size_t)w*links;
+const int* const acts = x.acts.data + (size_t)w*links; const int* const joints = x.joint.data;
+const real part = x.part.data[w], dt = x.settings.dt.data[0], per = dt/part, scale = real(4.0)*per/part;
+const vec zero(real(0.0)); const int hit = x.hit.data[w];
 const auto is_one = [](int k) {{ return k == {HINGE} || k == {SLIDER} || k == {ROTOR}; }};
 const auto is_several = [](int k) {{ return k == {BALL} || k == {SLIDES} || k == {TURNS}; }};
-const real part = x.part.data[w], dt = x.settings.dt.data[0], per = dt/part;
+const auto without = [](vec& v, const vec& axis, real square) {{
+if (square > real(0.0)) v = wp::sub(v, axis*(wp::dot(axis, v)/square)); }};
+struct Logged {{ enum {{ own = 1 }}; }}; struct Recalled {{ enum {{ own = 0 }}; }};
+const auto go = [&](auto form, const real* numbers, const int row, const int step, const int end, const int slots) {{
+constexpr bool own = decltype(form)::own;
+const auto source = [&](int link, int slot) {{ return numbers + (size_t)row*(own ? slot*links + link : link); }};
+for (int i = first; i < last; ++i) {{
+const int j = joints[i], kind = kinds[i];
+if (j < 0 || kind < 0) continue;
 if (acts[i] == 1 && (is_one(kind) || is_several(kind))) {{  // impulses along the axes of the link
-const bool one = is_one(kind); const real* from = source(i, end - 1);
-if (!own && !one) from = memory + ((size_t){int(MEMORY_ROW)}*(links + 1) + {int(MEMORY_APART)}*i)*x.memory_number;
-const int p_axis = own ? {int(LOG_P_AXIS)} : one ? {int(P_AXIS)} : {int(P_AXIS_3)};
-const int p_friction = own ? {int(LOG_P_FRICTION)} : one ? {int(P_FRICTION)} : {int(P_FRICTION_3)};
-const int p_limit = own ? {int(LOG_P_LIMIT)} : one ? {int(P_LIMIT)} : {int(P_LIMIT_3)};
-const int p_drive = own ? {int(LOG_P_DRIVE)} : one ? {int(P_DRIVE)} : {int(P_DRIVE_3)};
-for (int k = 0; k < (one ? 1 : x.slides.data[i]); ++k) {{
+const bool one = is_one(kind); const real* from = source(i, end - 1); const int many = one ? 1 : x.slides.data[i];
+if (!own && !one) from = source(links, 0) + (size_t)({int(MEMORY_APART)}*i)*step;
+{_impulses("p_axis p_friction", ((LOG_P_AXIS, P_AXIS, P_AXIS_3), (LOG_P_FRICTION, P_FRICTION, P_FRICTION_3)))}
+{_impulses("p_limit p_drive", ((LOG_P_LIMIT, P_LIMIT, P_LIMIT_3), (LOG_P_DRIVE, P_DRIVE, P_DRIVE_3)))}
+for (int k = 0; k < many; ++k) {{
 const int at = x.axis.data[i] + k;
 cell(state.friction_impulse, at) = from[(p_friction + k)*step]*per; cell(state.axis_impulse, at) = from[(p_axis + k)*step]*per;
 cell(state.limit_impulse, at) = from[(p_limit + k)*step]*per; cell(state.drive_impulse, at) = from[(p_drive + k)*step]*per;
 }} }}
-if (x.body.data[i] < 0 && x.cut.data[i] != 1) return 0;
-{_either("p_lost", LOG_P_LOST, P_LOST)}
-const int hit = x.hit.data[w];
-real lost = hit > 0 && x.joint.data[hit - 1] == j ? x.taken.data[w] : real(0.0);
+if (x.body.data[i] < 0 && x.cut.data[i] != 1) continue;
+const bool turned = x.sense.data[i] < 0;
+real lost = hit > 0 && joints[hit - 1] == j ? x.taken.data[w] : real(0.0);
 bool by_pose = false;
-for (int at = i; at >= 0 && x.joint.data[at] == j; --at) {{
-const int k = kinds[at];
-if (acts[at] == 1 && (is_one(k) || is_several(k))) lost += source(at, end - 1)[p_lost*step]*per;
-by_pose = by_pose || k == {SLIDES} || k == {TURNS} || (k == {SLIDER} && x.sense.data[i] < 0);
+int begin = i;  // the first link of the joint
+for (;;) {{
+const int k = kinds[begin];
+if (acts[begin] == 1 && (is_one(k) || is_several(k))) lost += source(begin, end - 1)[{_either(LOG_P_LOST, P_LOST)}*step]*per;
+by_pose = by_pose || k == {SLIDES} || k == {TURNS} || (k == {SLIDER} && turned);
+if (begin == 0 || joints[begin - 1] != j) break;
+--begin;
 }}
 cell(state.dissipated, j) = lost;
-const int slots = own ? x.reported.data[w] : 1;
-if (slots == 0) return 0;
-if (by_pose) return 1;
+if (slots == 0) continue;
+if (by_pose) return i;
 vec& mid_f = cell(state.mid_force, j); vec& mid_l = cell(state.mid_torque, j);
-const vec zero(real(0.0)); vec f = mid_f, l = mid_l, before_f = zero, before_l = zero;
-real* const row = x.state.tree.data + ((size_t)x.first.data[i] + {int(CHANGE_AT)})*worlds + w;
-vec change_f(row[0], row[worlds], row[2*worlds]), change_l(row[3*worlds], row[4*worlds], row[5*worlds]);
-const real scale = (x.sense.data[i] < 0 ? real(-4.0) : real(4.0))*dt/(part*part);
-const auto without = [](vec& v, const vec& axis, real square) {{
-if (square > real(0.0)) v = wp::sub(v, axis*(wp::dot(axis, v)/square)); }};
-{_either("at_f", LOG_F, REACTION)} {_either("at_l", LOG_N, MOMENT)} {_either("at_axis", LOG_AXIS, AXIS_MEAN)}
+vec f = mid_f, l = mid_l, before_f = zero, before_l = zero;
+real* const changes = x.state.tree.data + ((size_t)x.first.data[i] + {int(CHANGE_AT)})*worlds + w;
+vec change_f(changes[0], changes[worlds], changes[2*worlds]), change_l(changes[3*worlds], changes[4*worlds], changes[5*worlds]);
 for (int slot = end - slots; slot < end; ++slot) {{
 vec now_f = zero, now_l = zero;
 if (kind != {FREE}) {{
-const real* const from = source(i, slot);
-for (int k = 0; k < 3; ++k) {{ now_f[k] = from[(at_f + k)*step]*scale; now_l[k] = from[(at_l + k)*step]*scale; }}
-for (int at = i; at >= 0 && x.joint.data[at] == j; --at) {{
+const real* const from = source(i, slot); const real by = turned ? -scale : scale;
+const real* const at_f = from + {_either(LOG_F, REACTION)}*step; const real* const at_l = from + {_either(LOG_N, MOMENT)}*step;
+now_f = vec(at_f[0]*by, at_f[step]*by, at_f[2*step]*by); now_l = vec(at_l[0]*by, at_l[step]*by, at_l[2*step]*by);
+for (int at = i; at >= begin; --at) {{
 if (kinds[at] == {BALL}) now_l = zero;
 else if (is_one(kinds[at])) {{
-const real* const mean = source(at, slot) + at_axis*step; const vec axis(mean[0], mean[step], mean[2*step]);
+const real* const mean = source(at, slot) + {_either(LOG_AXIS, AXIS_MEAN)}*step;
+const vec axis(mean[0], mean[step], mean[2*step]);
 without(kinds[at] == {SLIDER} ? now_f : now_l, axis, wp::dot(axis, axis));
 }} }} }}
 before_f = change_f; before_l = change_l; change_f = wp::sub(now_f, f); change_l = wp::sub(now_l, l);
@@ -319,20 +328,32 @@ if (f == zero && l == zero) change_f = change_l = before_f = before_l = zero;  /
 f = now_f; l = now_l;
 }}
 vec end_f = at_end(f, change_f, before_f), end_l = at_end(l, change_l, before_l);
-for (int at = i; at >= 0 && x.joint.data[at] == j; --at) {{
+for (int at = i; at >= begin; --at) {{
 if (kinds[at] == {BALL}) end_l = zero;
 else if (is_one(kinds[at])) {{
-const auto& q = cell(turn, at);
+const auto q = cell(turn, at);
 const vec axis(real(2.0)*(q.x*q.z + q.w*q.y), real(2.0)*(q.y*q.z - q.w*q.x), real(1.0) - real(2.0)*(q.x*q.x + q.y*q.y));
 without(kinds[at] == {SLIDER} ? end_f : end_l, axis, real(1.0));
 }} }}
 cell(state.joint_force, j) = end_f; cell(state.joint_torque, j) = end_l;
-for (int k = 0; k < 3; ++k) {{ row[k*worlds] = change_f[k]; row[(3 + k)*worlds] = change_l[k]; }}
+for (int k = 0; k < 3; ++k) {{ changes[k*worlds] = change_f[k]; changes[(3 + k)*worlds] = change_l[k]; }}
 mid_f = f; mid_l = l;
-{DONE}return 0;"""
+}}
+return last;
+}};
+if (x.own_axes == 1) {{
+const real* const log = x.log.data + (size_t)(w/{TOGETHER})*links*{SLOTS * LOG_ROW * TOGETHER} + w%{TOGETHER};
+return go(Logged(), log, {LOG_ROW * TOGETHER}, {TOGETHER}, x.slot_end.data[w], x.reported.data[w]);
+}}
+const real* const memory = x.memory.data + (size_t)w*x.memory_world + (size_t){int(MEMORY_ROW)}*x.memory_number;
+return go(Recalled(), memory, {int(MEMORY_ROW)}*x.memory_number, x.memory_number, 1, 1);
+{DONE}"""
 )
-def report(t: wp.array(dtype=TreeStep), i: int, w: int) -> int:
-    """The same; 1 where what the joint carries is to be read with its pose (`store_reaction`)."""
+def report(t: wp.array(dtype=TreeStep), first: int, last: int, w: int) -> int:
+    """The same of some links, up to one of a joint that is read with its pose (`store_reaction`); returns that, or the last.
+
+    A force or a moment has no share along the free axes of its joint, as these are in the mean of the step, or at its end.
+    """
     return 0
 
 

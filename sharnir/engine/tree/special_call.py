@@ -7,7 +7,7 @@ import warp as wp
 from sharnir.engine.tree.after import count, keep, store, store_report
 from sharnir.engine.tree.around import begin_changed, end_slow, is_link_steady, is_steady
 from sharnir.engine.tree.runtime import TreeStep, begin_counts, laws_act, prescribe
-from sharnir.types import CPU_FLAGS, PRECISION
+from sharnir.types import CPU_FLAGS, MODULE_OPTIONS, PRECISION
 
 
 @wp.func
@@ -70,6 +70,5 @@ def call_kernel(body: str, name: str) -> Any:
         if t[0].made[w] < n[w]:
             t[0].unfinished[0] = 1
 
-    options = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": CPU_FLAGS}
-    special_call.module.options |= options
+    special_call.module.options |= MODULE_OPTIONS | {"fast_math": PRECISION == "single", "cpu_compiler_flags": CPU_FLAGS}
     return special_call
