@@ -13,8 +13,8 @@ from sharnir.engine.tree.runtime import (
     BALL_ROTATION,
     BALL_STUCK,
     CHANGE_AT,
-    CPP,
     CURRENT,
+    DONE,
     FREE_POSITION,
     FREE_ROTATION,
     IS_BALL,
@@ -41,6 +41,7 @@ from sharnir.engine.tree.runtime import (
     MEMORY_ROW,
     MOMENT,
     MOTOR_SPEED,
+    NATIVE,
     P_AXIS,
     P_AXIS_3,
     P_DRIVE,
@@ -124,7 +125,11 @@ def hang(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int, turn: quat, ori
     elif kind != IS_WELD:
         q = t[0].state.tree[row + Q, w]
         if kind == IS_HINGE or kind == IS_ROTOR:
-            turned = turned * quat(real(0.0), real(0.0), wp.sin(real(0.5) * q), wp.cos(real(0.5) * q))
+            z = wp.sin(real(0.5) * q)
+            c = wp.cos(real(0.5) * q)
+            x = turned[0] * c + turned[1] * z
+            y = turned[1] * c - turned[0] * z
+            turned = quat(x, y, turned[2] * c + turned[3] * z, turned[3] * c - turned[2] * z)
         else:
             at = at + wp.quat_rotate(turned, vec3(real(0.0), real(0.0), q))
     return unit(turned), at
@@ -150,16 +155,10 @@ def store_axes(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int):
         t[0].state.rotor[t[0].axis[i], w] = t[0].state.tree[row + MOTOR_SPEED, w]
 
 
-NATIVE = f"""typedef {CPP} real; typedef wp::vec_t<3, real> vec; auto& x = t.data[0]; const int worlds = x.worlds;
-#define cell(a, k) x.a.data[(k)*worlds + w]
-#define shared(a, k) wp::address(x.a, k, w)[0]
-const auto at_end = [](const vec& mean, const vec& change, const vec& before) {{
+AT_END = f"""const auto at_end = [](const vec& mean, const vec& change, const vec& before) {{
 return wp::dot(before, before) <= wp::max(real({JUMP})*wp::dot(change, change), real({SMALL})*wp::dot(mean, mean))
 ? wp::add(mean, before*real(0.5)) : mean; }};
-"""
-"""Before code that is written in C++, since what it does is little beside the addresses that Warp would compute. Arrays of the
-state are [item, world] without gaps; those of parameters may have one value for all worlds. `at_end` is as that below."""
-DONE = "\n#undef cell\n#undef shared\n"
+"""  # as the function of that name
 
 
 def _either(logged: Any, recalled: Any) -> str:
@@ -182,8 +181,7 @@ TWIST_ROW = _rows(
 
 
 @wp.func_native(
-    f"""{NATIVE}
-const real* const row = x.state.tree.data + (size_t)x.first.data[i]*worlds + w;
+    f"""{NATIVE}{AT_END}const real* const row = x.state.tree.data + (size_t)x.first.data[i]*worlds + w;
 const real half = real(0.5)*x.settings.dt.data[0], per_half = real(1.0)/half, per = real(0.5)*per_half;
 auto R = wp::mul(turn, wp::quat_inverse(shared(own_turn, i)));
 R = wp::mul(R, row[{int(SIGN_AT)}*worlds]);
@@ -265,8 +263,7 @@ def _impulses(names: str, places: tuple[tuple[Any, Any, Any], ...]) -> str:
 
 
 @wp.func_native(
-    f"""{NATIVE}
-const int links = x.links; const int* const kinds = x.kind.data + (size_t)w*links;
+    f"""{NATIVE}{AT_END}const int links = x.links; const int* const kinds = x.kind.data + (size_t)w*links;
 const int* const acts = x.acts.data + (size_t)w*links; const int* const joints = x.joint.data;
 const real part = x.part.data[w], dt = x.settings.dt.data[0], per = dt/part, scale = real(4.0)*per/part;
 const vec zero(real(0.0)); const int hit = x.hit.data[w];
@@ -470,14 +467,14 @@ def keep(t: wp.array(dtype=TreeStep), w: int):
         keep_body(t, b, w)
 
 
-@wp.func
+@wp.func_native(
+    f"""{NATIVE}cell(state.felt_force, b) = shared(control.force, b); cell(state.felt_torque, b) = shared(control.torque, b);
+cell(state.kept_velocity, b) = cell(state.velocity, b); cell(state.kept_momentum, b) = cell(state.momentum, b);
+cell(state.kept_position, b) = cell(state.position, b); cell(state.kept_rotation, b) = cell(state.rotation, b);
+{DONE}"""
+)
 def keep_body(t: wp.array(dtype=TreeStep), b: int, w: int):
-    t[0].state.felt_force[b, w] = t[0].control.force[b, w]
-    t[0].state.felt_torque[b, w] = t[0].control.torque[b, w]
-    t[0].state.kept_velocity[b, w] = t[0].state.velocity[b, w]
-    t[0].state.kept_momentum[b, w] = t[0].state.momentum[b, w]
-    t[0].state.kept_position[b, w] = t[0].state.position[b, w]
-    t[0].state.kept_rotation[b, w] = t[0].state.rotation[b, w]
+    """The same of a body."""
 
 
 @wp.func
