@@ -208,6 +208,7 @@ class Trees:
         if int(solver.settings.absolute.numpy()[0]):  # an impulse, N·s or N·m·s
             t.law_tolerance = max(float(solver.settings.tolerance.numpy()[0]), LEAST_LAW * impulse)
             t.per_change = 2.0 * mass * length / solver.dt
+            t.acted_tolerance = max(min(t.acted_tolerance, t.law_tolerance / t.per_change), t.tolerance)
         t.slowest = SLOWEST * speed
 
     def _generic_kernel(self) -> Any:
