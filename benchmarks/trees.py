@@ -1,8 +1,8 @@
 """Cost of a step of trees in joint coordinates beside MuJoCo: chains of hinges and balls, a 7-joint arm, a humanoid.
 
 Both engines take turns, CPU time of one thread; the ratio is the median over the rounds. Each case is measured as a default
-`Simulation` (guard and sleep on), with `--specialize` also as one whose steps are compiled for the model, and as the bare step, in
-code for any forest and in code for this one; `--default` leaves the latter out.
+`Simulation` (guard and sleep on), with `--specialize` also as one whose steps are compiled for the model, and, unless `--default`
+is given, as the bare step, in code for any forest and in code for this one.
 
 Run: python -m benchmarks.trees [--quick] [--default] [--specialize] [NAME ...]
 """
