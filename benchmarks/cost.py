@@ -132,7 +132,7 @@ def on_gpu(scene: sh.Scene) -> str:
     sim = sh.Simulation(scene, H, specialize=False)
     special = Specialized(Plan(sim.model), sim.model, sim.control, True)
     with tempfile.TemporaryDirectory() as folder:
-        wp.compile_aot_module(special.kernel().module, arch=90, module_dir=folder, use_ptx=False)
+        wp.compile_aot_module(special.kernel(256).module, arch=90, module_dir=folder, use_ptx=False)
         code = subprocess.run(["nvdisasm", next(Path(folder).glob("*.cubin"))], check=True, capture_output=True, text=True).stdout
     sizes = r"EIATTR_(?:REGCOUNT|MIN_STACK_SIZE)(?:(?!EIATTR).)*?index(?:(?!EIATTR).)*?\.word\s+0x([0-9a-f]+)"
     registers, stack = (int(x, 16) for x in re.findall(sizes, code, re.S))

@@ -183,8 +183,8 @@ def speed(way: str, worlds: int, racer: Racer, device: str) -> None:
     tell(f"{PRECISION}, {way}", worlds, racer, found, steps + 1, end, f"failed {int(sim.failed.sum())}, first step {first:.1f} s")
 
 
-def peer_speed(worlds: int, racer: Racer, device: str) -> None:
-    """The same in MuJoCo Warp, which computes in single precision: a step captured once as a graph, and launched."""
+def peer_speed(worlds: int, racer: Racer, device: str) -> float:
+    """The same in MuJoCo Warp, which computes in single precision: a step captured once as a graph, and launched; M/s."""
     import mujoco  # both optional
     import mujoco_warp
 
@@ -208,6 +208,7 @@ def peer_speed(worlds: int, racer: Racer, device: str) -> None:
     mujoco.mj_kinematics(peer, data)
     end = data.xpos[-1] + data.xmat[-1].reshape(3, 3)[:, 0] * LENGTH / racer.rods
     tell(f"MuJoCo Warp {mujoco_warp.__version__}", worlds, racer, found, begun + steps, end, "")
+    return found
 
 
 def tell(who: str, worlds: int, racer: Racer, found: float, steps: int, end: np.ndarray, more: str) -> None:

@@ -120,7 +120,7 @@ class Attempts:
         self._was = sim._known, sim._at_pose
         if not self._one:
             self._known(*self._leaves)
-            if (sim._touched or sim._forced) and sim.worlds == 1:
+            if (sim._touched or sim._forced) and (sim.worlds == 1 or not self._solver._looks_first):
                 self._solver.look_again()
             sim._touched = sim._forced = False
             if self._kept is not None:

@@ -37,7 +37,8 @@ def body_energies(g: wp.array(dtype=Watch), w: int, at_pose: int):
     """Kinetic energy, that of gravity, that of springs, J, and the largest speed of a body, squared.
 
     Args:
-        at_pose: 1: with the velocities of the pose, as a caller sees them; 0: with those that the solver steps with.
+        at_pose: 1: with the velocities of the pose, as a caller sees them; 0: with those that the solver steps with; 2: the
+            same, from what was found of each body (`Watch.found`).
     """
     gravity = g[0].gravity[w]
     back = real(0.0)
@@ -47,7 +48,7 @@ def body_energies(g: wp.array(dtype=Watch), w: int, at_pose: int):
     potential = real(0.0)
     fastest = real(0.0)
     for b in range(1, g[0].bodies.count):
-        if g[0].spread == 1:
+        if at_pose == 2:
             kinetic = kinetic + g[0].found[BODY_ROWS * b + BODY_KINETIC, w]
             potential = potential + g[0].found[BODY_ROWS * b + BODY_POTENTIAL, w]
             fastest = wp.max(fastest, g[0].found[BODY_ROWS * b + BODY_SPEED, w])

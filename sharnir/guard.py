@@ -38,7 +38,6 @@ from sharnir.guard_data import (
     BAD_JOINT,
     BAD_ROPE,
     BEFORE,
-    BODY_CHANGED,
     BODY_KINETIC,
     BODY_LIFTED,
     BODY_POTENTIAL,
@@ -161,10 +160,7 @@ def is_as_left(g: wp.array(dtype=Watch), w: int, energy: real) -> bool:
     if energy != g[0].sums[BEFORE, w] or g[0].counts[LOOKED, w] != g[0].counts[STEPS, w]:
         return False
     for b in range(1, g[0].bodies.count):
-        if g[0].spread == 1:
-            if g[0].found[BODY_ROWS * b + BODY_CHANGED, w] != real(0.0):
-                return False
-        elif is_body_changed(g, b, w):
+        if is_body_changed(g, b, w):
             return False
     for k in range(g[0].rope.count):
         first = g[0].rope.first[k]
@@ -464,10 +460,15 @@ def lifted(g: wp.array(dtype=Watch), w: int) -> real:
 def lifted_body(g: wp.array(dtype=Watch), b: int, w: int) -> real:
     """The same of a body, which may be less than nothing."""
     v = g[0].state.velocity[b, w]
+    return lifted_by(g, b, w, g[0].state.position[b, w], v, g[0].last_position[b, w], g[0].last_velocity[b, w])
+
+
+@wp.func
+def lifted_by(g: wp.array(dtype=Watch), b: int, w: int, x: vec3, v: vec3, from_x: vec3, from_v: vec3) -> real:
+    """The same, from positions and velocities after a step and before it."""
     if g[0].halves == 0:
-        v = (v + g[0].last_velocity[b, w]) * real(0.5)
-    beyond = g[0].state.position[b, w] - g[0].last_position[b, w] - v * g[0].dt[0]
-    return -g[0].bodies.mass[b, w] * wp.dot(g[0].gravity[w], beyond)
+        v = (v + from_v) * real(0.5)
+    return -g[0].bodies.mass[b, w] * wp.dot(g[0].gravity[w], x - from_x - v * g[0].dt[0])
 
 
 @wp.func
@@ -551,40 +552,35 @@ def judge(g: wp.array(dtype=Watch), w: int, verdict: int, steps: int):
 
 
 @wp.func
-def look_at_body(g: wp.array(dtype=Watch), b: int, w: int):
-    """What sums over bodies need of one, where threads look at all of them at once."""
+def look_at_body(g: wp.array(dtype=Watch), b: int, w: int, from_x: vec3, from_v: vec3):
+    """What sums over bodies need of one, where threads look at all of them at once; position and velocity before the call."""
+    if g[0].bodies.motion[b] != DYNAMIC:
+        return
     row = BODY_ROWS * b
+    x = g[0].state.position[b, w]
     v = g[0].state.velocity[b, w]
-    m = real(0.0)
-    turning = real(0.0)
-    raised = real(0.0)
-    if g[0].bodies.motion[b] == DYNAMIC:
-        m = g[0].bodies.mass[b, w]
-        turning = turning_energy(g, b, w, g[0].state.momentum[b, w])
-        raised = lifted_body(g, b, w)
+    spin = g[0].state.spin[b, w]
+    m = g[0].bodies.mass[b, w]
     v2 = wp.dot(v, v)
-    g[0].found[row + BODY_KINETIC, w] = m * v2 + turning
-    g[0].found[row + BODY_POTENTIAL, w] = -m * wp.dot(g[0].gravity[w], g[0].state.position[b, w])
-    g[0].found[row + BODY_SPEED, w] = wp.where(g[0].bodies.motion[b] == DYNAMIC, v2, real(0.0))
-    g[0].found[row + BODY_SPIN, w] = wp.length_sq(g[0].state.spin[b, w])
-    g[0].found[row + BODY_LIFTED, w] = raised
-    g[0].found[row + BODY_CHANGED, w] = real(int(is_body_changed(g, b, w)))
+    g[0].found[row + BODY_KINETIC, w] = m * v2 + turning_energy(g, b, w, g[0].state.momentum[b, w])
+    g[0].found[row + BODY_POTENTIAL, w] = -m * wp.dot(g[0].gravity[w], x)
+    g[0].found[row + BODY_SPEED, w] = v2
+    g[0].found[row + BODY_SPIN, w] = wp.dot(spin, spin)
+    g[0].found[row + BODY_LIFTED, w] = lifted_by(g, b, w, x, v, from_x, from_v)
 
 
 @wp.kernel(module="sharnir.guard")
-def watch_bodies(g: wp.array(dtype=Watch), first: int, after: int):
-    """Before a call, or after it: look at one body, and after it remember how it stands and moves."""
+def watch_bodies(g: wp.array(dtype=Watch), first: int):
+    """After steps of generic code: look at one body, and remember how it stands and moves."""
     k, i = wp.tid()
     b = k + 1
     w = first + i
-    if after == 1:
-        if g[0].state.failed[w] != 0 or g[0].counts[STEPS, w] == g[0].counts[LOOKED, w]:
-            return
-    look_at_body(g, b, w)
-    if after == 1:
-        g[0].last_position[b, w] = g[0].state.position[b, w]
-        g[0].last_velocity[b, w] = g[0].state.velocity[b, w]
-        g[0].last_spin[b, w] = g[0].state.spin[b, w]
+    if g[0].state.failed[w] != 0 or g[0].counts[STEPS, w] == g[0].counts[LOOKED, w]:
+        return
+    look_at_body(g, b, w, g[0].last_position[b, w], g[0].last_velocity[b, w])
+    g[0].last_position[b, w] = g[0].state.position[b, w]
+    g[0].last_velocity[b, w] = g[0].state.velocity[b, w]
+    g[0].last_spin[b, w] = g[0].state.spin[b, w]
 
 
 def opening(energy_of: Any, bound_of: Any, touching: bool) -> Any:
@@ -620,7 +616,7 @@ def energy_test(energy_of: Any, work_of: Any, bound_of: Any, touching: bool) -> 
     def look_at_energy(g: wp.array(dtype=Watch), w: int, steps: int) -> int:
         """Hold what energy was gained in the last steps against what was given."""
         dt = g[0].dt[0]
-        kinetic, potential, elastic, fastest = energy_of(g, w, 0)
+        kinetic, potential, elastic, fastest = energy_of(g, w, 2 * g[0].spread)
         energy = kinetic + potential + elastic
         before = g[0].sums[BEFORE, w]
         if wp.static(touching):
@@ -737,6 +733,7 @@ class Guard:
                 count_step(t, w, residual[w], tolerance[0], 1)
 
         self.begin, self.end, self.count, self.module = watch_begin, watch_end, watch_step, watch_end.module
+        self.open_call, self.close_call = open_call, close_call
 
 
 JOINTED, TOUCHING = Guard("sharnir.guard", False), Guard("sharnir.guard_touch", True)

@@ -107,10 +107,9 @@ class RopeWatch:
     wind: wp.array(dtype=vec3)
 
 
-OF_BODY = ("KINETIC", "POTENTIAL", "SPEED_2", "SPIN_2", "LIFTED", "CHANGED")
-"""What is found of a body: twice its kinetic energy, its energy in gravity, J; speed and spin squared; `guard.lifted_body`; 1 if
-it does not move as the guard saw it last, or a force is meant for the next step alone."""
-BODY_KINETIC, BODY_POTENTIAL, BODY_SPEED, BODY_SPIN, BODY_LIFTED, BODY_CHANGED = (wp.constant(k) for k in range(len(OF_BODY)))
+OF_BODY = ("KINETIC", "POTENTIAL", "SPEED_2", "SPIN_2", "LIFTED")
+"""What is found of a body: twice its kinetic energy, its energy in gravity, J; speed and spin squared; `guard.lifted_body`."""
+BODY_KINETIC, BODY_POTENTIAL, BODY_SPEED, BODY_SPIN, BODY_LIFTED = (wp.constant(k) for k in range(len(OF_BODY)))
 BODY_ROWS = wp.constant(len(OF_BODY))
 
 

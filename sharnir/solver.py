@@ -86,7 +86,8 @@ class Solver:
         """Steps that may be made in a launch, before the guard looks, where something does."""
         self._watched: Any = None  # the guard, on the device, and the graph that has it look
         self._begins: Any = None
-        self._spread = False  # whether the guard has a thread for every body, not only for every world
+        self._spread = False  # whether threads of bodies, not only of worlds, find what the guard needs after steps
+        self._looks_first = True  # whether the guard looks before every call; else steps tell it of worlds that were changed
         self._guards_own: dict[str, Any] = {}
         self.alarm = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
         self._tally = Tally()
@@ -171,7 +172,9 @@ class Solver:
 
     def _look(self, first: int, worlds: int) -> None:
         """Whether the steps of a call can be true."""
-        self._look_at_bodies(first, worlds, 1)
+        if self._spread:
+            dim = len(self.model.com) - 1, worlds
+            wp.launch(watch_bodies, dim=dim, inputs=[self._watched, first], device=self.device)
         wp.launch(self._guarding.end, dim=worlds, inputs=[self._watched, first], device=self.device)
 
     def look_again(self) -> None:
@@ -212,13 +215,7 @@ class Solver:
         self.parts.fill_(1)
         self.alarm.zero_()
 
-    def _look_at_bodies(self, first: int, worlds: int, after: int) -> None:
-        if self._spread:
-            dim = len(self.model.com) - 1, worlds
-            wp.launch(watch_bodies, dim=dim, inputs=[self._watched, first, after], device=self.device)
-
     def _launch_watch(self, first: int, worlds: int) -> None:
-        self._look_at_bodies(first, worlds, 0)
         wp.launch(self._guarding.begin, dim=worlds, inputs=[self._watched, first], device=self.device)
 
     def _watch_ropes(self, g: Any, bodies: State, commands: Control) -> None:
@@ -282,7 +279,7 @@ class Solver:
             with LOCK, wp.ScopedCapture(device=self.device) as capture:
                 for begin in range(int(first), int(last), self._together):
                     worlds = min(self._together, int(last) - begin)
-                    if self.model.worlds > 1:  # of one world the simulation knows when it was changed
+                    if self.model.worlds > 1 and self._looks_first:  # of one world the simulation knows when it was changed
                         self._launch_watch(begin, worlds)
                     for stage in stages:
                         stage(bound, begin, worlds)

@@ -264,7 +264,7 @@ class SolverDirect(TreeSolver):
             bound = self._trees.bind(state, control)
             self._special = self._trees.specialized
             return bound
-        self._spread = self._special = False
+        self._spread, self._looks_first, self._special = False, True, False
         state.tree.zero_()
         tree = self._tree
         scratch = tree.work(m.worlds)
@@ -419,6 +419,17 @@ class SolverDirect(TreeSolver):
         else:
             self._ropes.make(first, worlds, steps)
         self._read_after(first, worlds)
+
+    def _launch(self, step: Any, first: int, worlds: int) -> None:
+        self._launch_steps(step, first, worlds, self._steps)
+
+    def _launch_one(self, step: Any, first: int, worlds: int) -> None:
+        self._launch_steps(step, first, worlds, self._single)
+
+    def _launch_steps(self, step: Any, first: int, worlds: int, steps: Any) -> None:
+        self._make(step, first, worlds, steps)
+        if self._trees is None or not self._trees.judges:  # those are judged as they end
+            self._look(first, worlds)
 
     def _read_after(self, first: int, worlds: int) -> None:
         """Coordinates and speeds of joints, where a thread reads those of its worlds while they are warm."""

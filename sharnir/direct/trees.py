@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import warp as wp
 
-from sharnir.engine.tree.around import begin_links, begin_worlds, end_joints, end_links, end_worlds, place_links
+from sharnir.engine.tree.around import begin_links, begin_worlds, end_joints, end_links, end_worlds
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.closures import ROWS, RowTables, closures_of
 from sharnir.engine.tree.forest import BALL, LAWS, PRESCRIBED, ROTOR, SEVERAL, SLIDER, SLIDES, TURNS
 from sharnir.engine.tree.generic import generic_kernel
-from sharnir.engine.tree.placement import THREADS
+from sharnir.engine.tree.placement import threads
 from sharnir.engine.tree.row_storage import KEPT, packed_tables, row_memory
 from sharnir.engine.tree.runtime import LAWS_CHANGED, LOG_ROW, ROOM, SLOTS, TOGETHER, TreeSettings, TreeStep
 from sharnir.engine.tree.special import Specialized, acting_laws
@@ -28,7 +29,7 @@ from sharnir.sleep import SLOWEST, joining, reaches, rest_of
 from sharnir.solver import write
 from sharnir.spatial import matrix_to_quat
 from sharnir.tables import table
-from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
+from sharnir.types import PRECISION, alone, load_modules, np_real, quat, real, vec3
 
 TOLERANCE = {"double": 4e-15, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
 ACTED = {"double": 1e3, "single": 1.0}  # times as much, at most, where laws act: energy is not kept as finely there,
@@ -40,6 +41,8 @@ LAW_TOLERANCE, LEAST_LAW = 1e-12, 1e-14  # of the scene's impulses: by which a l
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
 PACKAGE = os.path.dirname(os.path.dirname(__file__))  # whose files a warning is not told of
 PASSES = 30  # of an iteration: then the step is divided
+MOST_MEMORY = 6 << 30  # bytes of working memory on a GPU
+SPINS = 1000  # looks at whether steps have ended, before waiting for the device
 BLOCK = 64  # threads of a block of a GPU: few, so that few worlds occupy all of it
 LARGEST = 24  # links, up to which a model is specialized on a GPU unless told otherwise
 MOST = 64  # links, up to which it is where that is asked for: the compiler takes minutes beyond
@@ -58,6 +61,8 @@ class Trees:
         self.plan = Plan(self.model, rough)
         self._special: Specialized | None = None
         self.specialized = False  # whether the bound steps are
+        self.judges = False  # whether the guard's part is done in them
+        self._again: list[Any] | None = None
         self._generic: list[Any] | None = None  # launches of the code for any forest, where specialized code leaves steps to it
         self._told = False  # whether the user knows that laws changed
         self.closures = closures_of(self.plan) if self.plan.beside else []
@@ -159,9 +164,7 @@ class Trees:
         t.parameters = wp.array(numbers.ravel(), dtype=real, device=device)
         t.parameter_stride, t.parameter_world = numbers.shape[1], int(varied)
         memory = (ROW + ROW_APART) * (n + 1) + self._bind_rows(t, ints)
-        t.memory = wp.zeros(memory * m.worlds, dtype=real, device=device)
-        on_cpu = wp.get_device(device).is_cpu
-        t.memory_number, t.memory_world = (1, memory) if on_cpu else (m.worlds, 1)
+        self._memory = memory
         t.own_axes = 0
         self._set_tolerances(t)
         reach = reaches(m)
@@ -180,8 +183,9 @@ class Trees:
         self.specialized = self._is_specialized(control)
         if self.specialized and self._special is None:
             self._special = Specialized(self.plan, m, control, wp.get_device(device).is_cuda)
-        in_threads = self.specialized and self._special is not None and self._special.on_gpu
-        solver._spread = in_threads and self.measures and not self.model.spring_names
+        self.judges = self.specialized and self._special is not None and self._special.on_gpu
+        solver._spread = self.judges and self.measures and not self.model.spring_names
+        solver._looks_first = not self.judges or len(solver._sprung()) > 0  # energy of springs may change unseen
         solver._watch(state, control, 0)
         t.contacts = joining(m, state, control)
         self._rest = rest_of(m, solver.settings, state, state, control, t.contacts)
@@ -190,9 +194,22 @@ class Trees:
         write(solver.settings.iterations, solver._caps(solver._capped))
         if self.specialized:
             return self._specialize(t, control)
+        self._give_memory(t)
         solver._kernel = self._generic_kernel()
         load_modules([solver._kernel.module], device)
         return alone(t, TreeStep, device), t
+
+    def _give_memory(self, t: Any) -> None:
+        """Working memory of generic steps: on a GPU for as many worlds as have room, which are then stepped in turns."""
+        device, worlds = wp.get_device(self.model.device), self.model.worlds
+        if device.is_cuda:
+            size = self._memory * np.dtype(np_real).itemsize
+            most = min(MOST_MEMORY, device.total_memory // 8) // size // BLOCK * BLOCK
+            worlds = min(worlds, max(BLOCK, min(most, (1 << 31) // self._memory // BLOCK * BLOCK)))
+            self.solver._together = worlds
+        t.memory = wp.zeros(self._memory * worlds, dtype=real, device=device)
+        t.memory_number, t.memory_world = (1, self._memory) if device.is_cpu else (worlds, 1)
+        t.memory_worlds = worlds
 
     def _set_tolerances(self, t: Any) -> None:
         """What iterations may leave, and the speed below which bodies stand still, by the scene's scales."""
@@ -266,7 +283,7 @@ class Trees:
         """Bind specialized code, and what leaves single worlds to the code for any forest."""
         solver, m, device = self.solver, self.model, self.model.device
         assert self._special is not None
-        t.unfinished, t.going_on = (wp.zeros(1, dtype=wp.int32, device=device) for _ in range(2))
+        t.unfinished, t.going_on = (wp.zeros(n, dtype=wp.int32, device=device) for n in (3, 1))
         t.special = 1
         room = -(-m.worlds // TOGETHER) * TOGETHER
         t.scratch = wp.zeros(self._special.scratch * room, dtype=real, device=device)
@@ -275,15 +292,22 @@ class Trees:
         for name in TreeStep.vars:  # type: ignore[attr-defined]
             setattr(own, name, getattr(t, name))
         own.own_axes = 1
-        self._whole, self._generic = t, None
+        self._whole, self._generic, self._again = t, None, None
         self._on_cpu = bool(wp.get_device(device).is_cpu)
         self._open: Any = memoryview(t.unfinished.numpy()) if self._on_cpu else None  # read faster than by NumPy
         self._left = wp.zeros(m.worlds, dtype=wp.int32, device=device)
-        self._seen = wp.zeros(1, dtype=wp.int32, device="cpu", pinned=wp.get_device(device).is_cuda)
-        solver._kernel = self._special.kernel()
-        load_modules([solver._kernel.module], device, None if self._on_cpu else THREADS)
+        self._seen = wp.zeros(3, dtype=wp.int32, device="cpu", pinned=not self._on_cpu)
+        self._flags = memoryview(self._seen.numpy())
+        self._side: Any = None if self._on_cpu else wp.Stream(device)
+        self._threads = (
+            0
+            if self._on_cpu
+            else threads(m.worlds, self._special.placement.numbers, np.dtype(np_real).itemsize, wp.get_device(device))
+        )
+        solver._kernel = self._special.kernel(self._threads)
+        load_modules([solver._kernel.module], device, self._threads or None)
         if self._special.on_gpu:
-            load_modules([begin_links.module], device, None if self._on_cpu else BLOCK)
+            load_modules([begin_links.module, begin_worlds.module], device, None if self._on_cpu else BLOCK)
         return alone(own, TreeStep, device), own
 
     def make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
@@ -293,20 +317,41 @@ class Trees:
             inputs = [step, first, steps, SLOTS if self._apart else 0]
             wp.launch(self.solver._kernel, dim=worlds, inputs=inputs, device=self.model.device)
             return
-        if not self._on_cpu:
-            self._whole.unfinished.zero_()
-        links = len(self.plan.places)
+        links, guard = len(self.plan.places), self.solver._watched
         self._launch(begin_links, (links, worlds), step, first, steps)
-        self._launch(begin_worlds, worlds, step, first, steps)
+        self._launch(begin_worlds, worlds, step, guard, first, steps)
         parts = (0,) if steps is self.solver._single or not self._apart else tuple(range(SLOTS, -1, -1))
         for after in parts:
-            self._launch(self.solver._kernel, worlds, step, first, after, int(after == parts[0]), block=THREADS)
-            self._launch(place_links, (links, worlds), step, first)
-            self._launch(end_links, (links, worlds), step, first)
-            self._launch(end_joints, (links, worlds), step, first)
-            self._launch(end_worlds, worlds, step, first, steps, after)
+            self._launch(self.solver._kernel, worlds, step, first, after, int(after == parts[0]), block=self._threads)
+            with self._beside():
+                if after == 0 and not self._on_cpu:
+                    wp.copy(self._seen, self._whole.unfinished)
+                if not self._posed:  # which the other kernel writes
+                    self._launch(end_joints, (links, worlds), step, first)
+            self._launch(end_links, (links, worlds), step, guard, first)
+            self._meet()
+            if self._posed:
+                self._launch(end_joints, (links, worlds), step, first)
+            self._launch(end_worlds, worlds, step, guard, first, steps, after)
+
+    @property
+    def _posed(self) -> bool:
+        """Whether what a joint carries is read with the poses of both its bodies."""
+        return any(p.kind in (SLIDES, TURNS) or p.sense < 0 for p in self.plan.places)
+
+    @contextmanager
+    def _beside(self) -> Iterator[None]:
+        """On a GPU, launches inside run beside those that follow, until `_meet`."""
+        if self._on_cpu:
+            yield
+            return
+        self._side.wait_stream(wp.get_stream(self.model.device))
+        with wp.ScopedStream(self._side, sync_enter=False):
+            yield
+
+    def _meet(self) -> None:
         if not self._on_cpu:
-            wp.copy(self._seen, self._whole.unfinished)
+            wp.get_stream(self.model.device).wait_stream(self._side)
 
     def _launch(self, kernel: Any, dim: Any, *inputs: Any, block: int = BLOCK) -> None:
         how: dict[str, Any] = {} if self._on_cpu else {"block_dim": block}
@@ -318,11 +363,17 @@ class Trees:
         return any(p.kind in (SLIDES, TURNS) or (p.sense < 0 and p.kind == SLIDER) for p in self.plan.places)
 
     def is_unfinished(self) -> bool:
-        """Whether the last launch of specialized steps left some to be made."""
+        """Whether the last launch of specialized steps left some to be made; on a GPU, known before all of it has ended."""
         if self._open is not None:
-            return bool(self._open[0])
-        wp.synchronize_device(self.model.device)
-        return bool(self._seen.numpy()[0])
+            return bool(self._open[2])
+        flags = self._flags
+        for _ in range(SPINS):
+            if flags[1]:
+                break
+        else:
+            wp.synchronize_device(self.model.device)
+        some, flags[1] = flags[0], 0
+        return bool(some and self._whole.unfinished.numpy()[2])
 
     def make_left(self, asked: int) -> None:
         """Make the steps that specialized code left, in turns with the code for any forest, until all worlds have made theirs."""
@@ -336,37 +387,51 @@ class Trees:
                 if (mark == LAWS_CHANGED).any() and not self._told:
                     self._told = True
                     self._tell(solver._bound[1], int(np.flatnonzero(mark == LAWS_CHANGED)[0]))
-                for graphs, now in ((self._launches(), np.where(mark != 0, left, 0)), (None, None)):
-                    now = left if now is None else now
+                for marked in (True, False):
+                    now = np.where(mark != 0, left, 0) if marked else left
                     if now.any():
                         self._left.assign(now.astype(np.int32))
-                        solver._replay(self._again if graphs is None else graphs, 1)
+                        solver._replay(self._launches() if marked else self._go_on(), 1)
                         done = np.where(now > 0, np.minimum(solver._made.numpy(), now), 0)
                         left = np.where(failed.numpy() == 0, left - done, 0)
         finally:
             t.going_on.zero_()
             t.unfinished.zero_()
             solver._made.fill_(asked)
+            self._flags[1] = 0
 
     def _launches(self) -> list[Any]:
         """Launches of the code for any forest, recorded when they are first needed."""
         if self._generic is None:
             solver, kernel = self.solver, self._generic_kernel()
             load_modules([kernel.module], self.model.device)
+            self._give_memory(self._whole)
+            together, solver._together = solver._together, 1 << 30
             whole = alone(self._whole, TreeStep, self.model.device)
 
             def launch(step: Any, first: int, worlds: int) -> None:
-                wp.launch(kernel, dim=worlds, inputs=[whole, first, self._left], device=self.model.device)
+                for begin in range(first, first + worlds, together):
+                    some = min(together, first + worlds - begin)
+                    wp.launch(kernel, dim=some, inputs=[whole, begin, self._left], device=self.model.device)
                 solver._read_after(first, worlds)
                 solver._look(first, worlds)
 
+            self._kept = whole
+            self._generic = solver._capture(launch)
+        return self._generic
+
+    def _go_on(self) -> list[Any]:
+        """Launches of specialized steps that a call left."""
+        if self._again is None:
+            solver = self.solver
+
             def again(step: Any, first: int, worlds: int) -> None:
                 solver._make(step, first, worlds, self._left)
-                solver._look(first, worlds)
+                if not self.judges:
+                    solver._look(first, worlds)
 
-            self._kept = whole
-            self._generic, self._again = solver._capture(launch), solver._capture(again)
-        return self._generic
+            self._again = solver._capture(again)
+        return self._again
 
     def _tell(self, control: Control, w: int) -> None:
         """Tell, once, that a law acts which specialized code does not have."""

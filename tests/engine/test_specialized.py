@@ -253,6 +253,37 @@ def test_trees_that_sleep_beside_one_that_moves_and_wake():
     assert not sims[0].solver._trees._whole.mark.numpy().any()
 
 
+def settling():
+    """An arm of two hinges that a servo and friction bring to rest."""
+    scene = sh.Scene()
+    last = scene.world
+    for k in range(2):
+        scene.add_body(f"p{k}", sh.Box(0.04, 0.04, 0.3), mass=0.3, position=(0, 0, -0.15 - 0.3 * k))
+        drive = sh.Servo(position=0.1, kp=20.0, kd=1.0, max_force=5.0)
+        scene.add_joint(f"j{k}", sh.Revolute("xy"[k], friction=0.02, drive=drive), last, f"p{k}", position=(0, 0, -0.3 * k))
+        last = f"p{k}"
+    return scene
+
+
+def test_what_falls_asleep_within_a_call_and_is_woken_by_a_command_needs_no_generic_steps():
+    sims = [sh.Simulation(settling(), 1e-3, worlds=2, specialize=s) for s in (True, False)]
+    for sim in sims:
+        sim.joint("j0").drive.position = [0.1, 0.3]
+        for _ in range(150):
+            sim.step(17)
+        assert np.all(sim.body("p1").asleep)
+    assert not generic_was_needed(sims[0])
+    np.testing.assert_allclose(sims[0].time, sims[1].time, rtol=1e-14)
+    assert max(differences(*sims).values()) < 1e-8, differences(*sims)
+    for sim in sims:
+        sim.joint("j1").drive.position = [0.1, -0.3]
+        sim.step(17)
+        assert np.array_equal(sim.body("p1").asleep, [True, False])
+        sim.step(100)
+    assert not generic_was_needed(sims[0])
+    assert max(differences(*sims).values()) < 1e-8, differences(*sims)
+
+
 def loop():
     scene = mechanism()
     scene.add_joint("rod", sh.Distance(), "c", "e", position=[(0.65, 0.05, 0.03), (0.1, -1, 0)])

@@ -69,6 +69,7 @@ from sharnir.engine.tree.runtime import (
     Q,
     TreeStep,
     get_quat,
+    log_place,
     logged,
     put_triple,
     recall_triple,
@@ -342,7 +343,8 @@ if (x.own_axes == 1) {{
 const real* const log = x.log.data + (size_t)(w/{TOGETHER})*links*{SLOTS * LOG_ROW * TOGETHER} + w%{TOGETHER};
 return go(Logged(), log, {LOG_ROW * TOGETHER}, {TOGETHER}, x.slot_end.data[w], x.reported.data[w]);
 }}
-const real* const memory = x.memory.data + (size_t)w*x.memory_world + (size_t){int(MEMORY_ROW)}*x.memory_number;
+const int column = w < x.memory_worlds ? w : w%wp::max(x.memory_worlds, 1);
+const real* const memory = x.memory.data + (size_t)column*x.memory_world + (size_t){int(MEMORY_ROW)}*x.memory_number;
 return go(Recalled(), memory, {int(MEMORY_ROW)}*x.memory_number, x.memory_number, 1, 1);
 {DONE}"""
 )
@@ -388,7 +390,7 @@ def without_free_axes(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, f: ve
 def reported(t: wp.array(dtype=TreeStep), i: int, w: int, recalled: int, what: int, slot: int) -> vec3:
     """A vector that a step reports of a link, in the world's axes: in the log, or in the working memory of generic steps."""
     if t[0].own_axes == 1:
-        return logged(t, slot, i, what, w)
+        return logged(t, log_place(t, slot, i, w), what)
     return recall_triple(t, i, recalled, w)
 
 

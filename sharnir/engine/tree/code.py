@@ -71,7 +71,8 @@ const int* const bases = base_of.data; const int* const kinds = kind_of.data; co
 #define parameter(k) parameters.data[(k)*parameter_stride + w*parameter_world]
 #define axis_of(i) (3*(i))
 const int most = 1 << 30; const real per_metre = real(1.0), rounding = real(400.0)*tolerance, closed_gap = rounding;
-real* const numbers = memory.data; const int memory_size = {row}*(links + 1);""".replace("{row}", str(ROW + ROW_APART))
+real* const numbers = memory.data; const int memory_worlds = worlds; (void)memory_worlds;
+const int memory_size = {row}*(links + 1);""".replace("{row}", str(ROW + ROW_APART))
 
 
 def _value(name: str, row: str) -> str:
@@ -112,7 +113,8 @@ const real tolerance = acted ? x.acted_tolerance : x.tolerance;
 #define axis_of(i) axes_of[i]
 #define stored(k) x.state.tree.data[(k)*worlds + w]
 #define parameter(k) x.parameters.data[(k)*x.parameter_stride + w*x.parameter_world]
-real* const numbers = x.memory.data; const int memory_size = {ROW + ROW_APART}*(links + 1);""",
+real* const numbers = x.memory.data; const int memory_size = {ROW + ROW_APART}*(links + 1), memory_worlds = x.memory_worlds;
+(void)memory_worlds;""",
     2,
     True,
     _table,
@@ -285,8 +287,8 @@ gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(k
             *(f"#define law_{name}(a) {place}" for name, place in names.items()),
             *(f"#define joint_{name}(i) {place}" for name, place in self.source.joint_laws.items()),
             "#ifdef __CUDA_ARCH__",
-            "real* const row_of_world = numbers + w;",
-            "#define number(k) row_of_world[(k)*worlds]",
+            "real* const row_of_world = numbers + w%memory_worlds;",
+            "#define number(k) row_of_world[(k)*memory_worlds]",
             "typedef int Place;",
             "#else",
             "typedef long long Place;  // as wide as an address: a place and its offset are one operand",

@@ -13,10 +13,11 @@ from sharnir.engine.tree.code import SIMULATION, Loop
 from sharnir.engine.tree.forest import BALL, KINDS, ROTOR, USUAL
 from sharnir.engine.tree.forms import is_taken_up, turn_twists
 from sharnir.engine.tree.row_runtime import forget_rows, set_rows, store_rows
-from sharnir.engine.tree.runtime import (
+from sharnir.engine.tree.runtime import (  # fmt: skip
     CPP,
     TreeStep,
     begin_counts,
+    forget_memory,
     hardest_body,
     idle_step,
     is_untouched,
@@ -24,7 +25,7 @@ from sharnir.engine.tree.runtime import (
     prescribe,
     push,
     set_kinds,
-)  # fmt: skip
+)
 from sharnir.laws.drives import set_drives
 from sharnir.sleep import at_rest_together, fall_asleep_jointed, wake_jointed
 from sharnir.types import PRECISION, QUICK_FLAGS, real
@@ -70,6 +71,8 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
         if t[0].state.failed[w] != 0 or n[w] == 0:
             return
         wake_jointed(t[0].rest, w)
+        if t[0].special == 1 or t[0].memory_worlds < t[0].worlds:  # it was another world's, or specialized steps were made
+            forget_memory(t, w)
         t[0].made[w] = n[w]
         begin_counts(t, w)
         fresh = int(look(t, w) or not is_untouched(t, w))

@@ -7,6 +7,7 @@ import warp as wp
 from sharnir.engine.tree.closures import GEAR, PARAMETERS, ROD, SPRING
 from sharnir.engine.tree.forest import OFF
 from sharnir.engine.tree.row_storage import LINK_FIELDS, WORK
+from sharnir.engine.tree.runtime import memory_of
 from sharnir.engine.tree.storage import ROW, ROW_APART, offsets
 from sharnir.types import real, vec3
 
@@ -30,7 +31,7 @@ def carried(t: Any, c: int, w: int) -> vec3:
     out = vec3(real(0.0))
     for k in range(3):
         at = OF_LINK * (t[0].links + 1) + KEPT_SIZE * c + AT_FORCE + k
-        out[k] = t[0].memory[at * t[0].memory_number + w * t[0].memory_world]
+        out[k] = t[0].memory[at * t[0].memory_number + memory_of(t, w)]
     return out
 
 

@@ -146,6 +146,7 @@ class TreeStep:
     memory: wp.array(dtype=real)  # working memory of the emitted code
     memory_number: wp.int32  # strides: of a number, and of a world
     memory_world: wp.int32
+    memory_worlds: wp.int32  # that have it at a time; fewer than all: those of one launch, 0: none
     closures: wp.int32  # beside the forest; see `closures`
     closure_kind: wp.array(dtype=wp.int32)
     closure_a: wp.array(dtype=wp.int32)  # [closure] links
@@ -194,13 +195,18 @@ class TreeStep:
     seen: wp.array(dtype=wp.int32)  # [world] 1: something is not as the last call left it, or not as built
     fresh: wp.array(dtype=wp.int32)  # [world] 1: coordinates were taken from the bodies
     mark: wp.array(dtype=wp.int32)  # [world] why it makes none: `OTHER_KINDS` …
-    unfinished: wp.array(dtype=wp.int32)  # [1] 1: some world has steps left
+    unfinished: wp.array(dtype=wp.int32)  # [3] 1: a world stopped before its last step; all have ended; some has steps left
     going_on: wp.array(dtype=wp.int32)  # [1] 1: the call was begun by another launch
 
 
 NATIVE = f"""typedef {CPP} real; typedef wp::vec_t<3, real> vec; auto& x = t.data[0]; const int worlds = x.worlds;
-#define cell(a, k) x.a.data[(k)*worlds + w]
 #define shared(a, k) wp::address(x.a, k, w)[0]
+#ifdef __CUDA_ARCH__
+#define cell(a, k) shared(a, k)  // which tells the compiler that arrays are in global memory
+#else
+#define cell(a, k) x.a.data[(k)*worlds + w]
+#endif
+(void)worlds;
 """
 """Before code that is written in C++, since what it does is little beside the addresses that Warp would compute. Arrays of the
 state are [item, world] without gaps; those of parameters and commands may have one value for all worlds."""
@@ -234,9 +240,24 @@ def get_quat(t: wp.array(dtype=TreeStep), row: int, w: int) -> quat:
 
 
 @wp.func
+def memory_of(t: wp.array(dtype=TreeStep), w: int) -> int:
+    """Where the working memory of a world begins."""
+    if w < t[0].memory_worlds:
+        return w * t[0].memory_world
+    return w % t[0].memory_worlds * t[0].memory_world
+
+
+@wp.func
+def forget_memory(t: wp.array(dtype=TreeStep), w: int):
+    """Have the next generic step prepare the working memory of a world anew."""
+    if t[0].memory_worlds > 0:
+        t[0].memory[IS_PREPARED * t[0].memory_number + memory_of(t, w)] = real(0.0)
+
+
+@wp.func
 def recall(t: wp.array(dtype=TreeStep), i: int, what: int, w: int) -> real:
     """A number of a link in the working memory."""
-    return t[0].memory[(MEMORY_ROW * (i + 1) + what) * t[0].memory_number + w * t[0].memory_world]
+    return t[0].memory[(MEMORY_ROW * (i + 1) + what) * t[0].memory_number + memory_of(t, w)]
 
 
 @wp.func
@@ -245,23 +266,21 @@ def recall_triple(t: wp.array(dtype=TreeStep), i: int, what: int, w: int) -> vec
 
 
 @wp.func
-def logged_number(t: wp.array(dtype=TreeStep), slot: int, i: int, what: int, w: int) -> real:
-    """A number of a link in the log of specialized steps."""
-    row = ((w // WARP * LOG_SLOTS + slot) * t[0].links + i) * LOG_SIZE + what
-    return t[0].log[row * WARP + w % WARP]
+def log_place(t: wp.array(dtype=TreeStep), slot: int, i: int, w: int) -> int:
+    """Where the numbers of a link begin in the log of specialized steps."""
+    return ((w // WARP * LOG_SLOTS + slot) * t[0].links + i) * (LOG_SIZE * WARP) + w % WARP
 
 
 @wp.func
-def logged(t: wp.array(dtype=TreeStep), slot: int, i: int, what: int, w: int) -> vec3:
-    return vec3(
-        logged_number(t, slot, i, what, w), logged_number(t, slot, i, what + 1, w), logged_number(t, slot, i, what + 2, w)
-    )
+def logged(t: wp.array(dtype=TreeStep), place: int, what: int) -> vec3:
+    at = place + what * WARP
+    return vec3(t[0].log[at], t[0].log[at + WARP], t[0].log[at + 2 * WARP])
 
 
 @wp.func
 def put_memory(t: wp.array(dtype=TreeStep), i: int, what: int, w: int, v: vec3):
     for k in range(3):
-        t[0].memory[(MEMORY_ROW * (i + 1) + what + k) * t[0].memory_number + w * t[0].memory_world] = v[k]
+        t[0].memory[(MEMORY_ROW * (i + 1) + what + k) * t[0].memory_number + memory_of(t, w)] = v[k]
 
 
 @wp.func
@@ -333,7 +352,7 @@ def set_kinds(t: wp.array(dtype=TreeStep), w: int) -> bool:
         if kind != IS_OFF:
             changed = changed or new
         elif new:  # what falls asleep leaves the others as they are
-            t[0].memory[IS_PREPARED * t[0].memory_number + w * t[0].memory_world] = real(0.0)
+            forget_memory(t, w)
         t[0].state.tree[t[0].first[i] + KIND_AT, w] = real(kind)
         t[0].kind[at] = kind
         t[0].base[at] = base

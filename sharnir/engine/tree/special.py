@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,12 +33,12 @@ from sharnir.engine.tree.forest import (
     Forest,
 )
 from sharnir.engine.tree.history import KEPT
-from sharnir.engine.tree.placement import FENCE, NUMBER, Placement
+from sharnir.engine.tree.placement import FENCE, IN_SHARED, NUMBER, Placement, read_early
 from sharnir.engine.tree.runtime import CPP, LAWS_CHANGED, LOG_ROW, LOGGED, OWN_AXES, ROOM, SLOTS, STEEP, TOGETHER
 from sharnir.engine.tree.special_call import call_kernel
 from sharnir.engine.tree.step import finish, report, solve
 from sharnir.engine.tree.storage import IMPULSES, LAW, LAW_3, REPORT, REPORT_3, SIZES, LinkView, offsets
-from sharnir.engine.tree.unrolled import JudgedAxes, UnrolledTree
+from sharnir.engine.tree.unrolled import JUDGED_ANEW, JudgedAxes, UnrolledTree
 from sharnir.laws.axis import INFINITE
 from sharnir.types import PRECISION
 
@@ -63,6 +63,7 @@ GROUPS: dict[tuple[str, ...], tuple[str, ...]] = {
 ENABLING = {name for first in GROUPS for name in first} | {"effort"}
 LOGGED_AT = offsets(LOGGED)
 PAST = {f"{name}{k}" for name in ("z", "zv", "zl") for k in range(1, KEPT[CPP] + 1)}  # fields that a step reads and writes once
+AT_ONCE = 64  # numbers that are read before they are written
 POTENT = (
     "stiffness", "damping", "friction_static", "friction_dynamic", "friction_viscous", "friction_load", "limit_lower",
     "limit_upper", "servo_kp", "servo_kd", "servo_torque", "effort", "resistance",
@@ -81,6 +82,14 @@ def acting_laws(model: Any, control: Any) -> dict[str, np.ndarray]:
     return out
 
 
+def read_together(pairs: list[tuple[str, str]]) -> Iterator[str]:
+    """Statements that read places for numbers: many at a time, before any is written, so that no read waits for another."""
+    for k in range(0, len(pairs), AT_ONCE):
+        some = list(enumerate(pairs[k : k + AT_ONCE], k))
+        yield "{" + " ".join(f"const real read{n} = {place};" for n, (_, place) in some)
+        yield " ".join(f"{own} = read{n};" for n, (own, _) in some) + "}"
+
+
 def is_absent(name: str, place: str) -> str:
     """The condition that a law does not act: its value is that of none."""
     compare = {"limit_lower": "<=", "limit_upper": ">=", "servo_max_force": ">="}.get(name, "==")
@@ -90,12 +99,20 @@ def is_absent(name: str, place: str) -> str:
 class SpecialJudged(JudgedAxes):
     """Axes whose laws are judged; laws that none of them has are constants."""
 
-    def __init__(self, program: Any, absent: set[str]) -> None:
+    def __init__(self, program: Any, absent: set[str], listed: Sequence[str] = ()) -> None:
         super().__init__(program)
-        self.absent = absent
+        self.absent, self.listed = absent, listed
 
     def get(self, at: str, name: str) -> list[Any]:
-        return [LAWS[name]] if name in self.absent else super().get(at, name)
+        if name in self.absent:
+            return [LAWS[name]]
+        return [self.program.read(f"listed_{name}({at})")] if name in self.listed else super().get(at, name)
+
+    def put(self, at: str, name: str, x: list[Any]) -> None:
+        if name in self.listed:
+            self.program.write(f"listed_{name}({at})", x[0])
+        else:
+            super().put(at, name, x)
 
 
 class SpecialTree(UnrolledTree):
@@ -115,6 +132,7 @@ class SpecialTree(UnrolledTree):
         self.constants: dict[str, str] = {}  # of the code, and the places that they are read from
         self.checks: dict[str, str] = {}  # places of values that are taken for granted, and their names
         self.present = [self._present(i) for i in range(len(forest))]
+        self.listed: dict[str, list[str]] = {}  # numbers of axes that are judged in a loop: in shared memory, at places of it
 
     def links(self, inward: bool = False) -> Iterator[LinkView]:
         if self.on_gpu:
@@ -168,7 +186,7 @@ class SpecialTree(UnrolledTree):
             return x
         at = sum(INERTIAL.values()) * i + self.start[name] + k
         if not any(v.any() for v in self.varied.values()):  # at constant places, which many threads read together
-            return self.program.read(f"parameters[{at}]")
+            return self.program.read(f"shared_parameter({at})" if self.on_gpu else f"parameters[{at}]")
         return self._constant(f"{name}_{i}_{k}", f"parameter({at})")
 
     def idle_checks(self) -> Iterator[str]:
@@ -227,11 +245,24 @@ class SpecialTree(UnrolledTree):
         rare = {"resistance": ("motor_back", "motor_rotor", "motor_push", "motor_c"), "friction_load": ("load",)}
         none = {field for law, fields in rare.items() if law in absent for field in fields}
         self.judged = tuple(n for n in self.judged if n not in none)
+        axes = self.judged_axes()
+        laws = [n for n in LAWS if n not in absent and all(n in self.present[i] for i in axes)]
+        fields = [*self.judged, *JUDGED_ANEW, *laws]
+        if self.on_gpu and axes and len(fields) * len(axes) <= IN_SHARED[CPP]:
+            self.listed = {name: [f"{name}_{i}_0" for i in axes] for name in fields}
         for link in super().judged_links():
             if not isinstance(link.tree, JudgedAxes):
                 yield link
                 continue
-            yield LinkView(SpecialJudged(self.program, absent), link.at)
+            yield LinkView(SpecialJudged(self.program, absent, tuple(self.listed)), link.at)
+
+    def gather(self, axes: list[int], names: tuple[str, ...]) -> None:
+        if not self.listed:
+            super().gather(axes, names)
+
+    def scatter(self, axes: list[int], names: tuple[str, ...]) -> None:
+        if not self.listed:
+            super().scatter(axes, names)
 
 
 class Special(Unrolled):
@@ -254,16 +285,21 @@ class Special(Unrolled):
                         yield f"{name}_{i}_{k}", f"stored({at})"
                     at += 1
 
+    def _past(self) -> set[str]:
+        return {own for own, _ in self._copies() if own.rsplit("_", 2)[0] in PAST}
+
     def _place(self, body: str) -> Placement:
         """Where the numbers of links are kept on a GPU; on a CPU they are variables."""
         if not self.on_gpu:
             return Placement("", self.real, set(), set())
-        once = {own for own, _ in self._copies() if own.rsplit("_", 2)[0] in PAST}
-        once |= {own for own, place in self.tree.constants.items() if place.startswith("parameter(")}
-        return Placement(body, self.real, once, {own for own, _ in self._copies()})
+        once = self._past() | {own for own, place in self.tree.constants.items() if place.startswith("parameter(")}
+        listed = [name for names in self.tree.listed.values() for name in names]
+        self._used |= set(listed)
+        shared = 0 if any(v.any() for v in self.tree.varied.values()) else sum(INERTIAL.values()) * len(self.forest)
+        return Placement(body, self.real, once, {own for own, _ in self._copies()}, listed, shared)
 
     def load(self) -> str:
-        return "\n".join(f"{own} = {place};" for own, place in self._copies())
+        return "\n".join(read_together(list(self._copies())))
 
     def store(self) -> str:
         return "\n".join(f"{place} = {own};" for own, place in self._copies() if own in self._changed)
@@ -295,6 +331,8 @@ class Special(Unrolled):
         self._used = set(NUMBER.findall(body))
         self._changed = set(re.findall(r"^([A-Za-z]\w*_\d+_\d+) = ", body, re.M))
         self.placement = self._place(body)
+        if self.on_gpu:
+            body = read_early(body, self._past())
         return "\n".join(self._lines(body)).replace("{real}", self.real)
 
     def _rests(self) -> str:
@@ -302,6 +340,7 @@ class Special(Unrolled):
         left to what comes after the launch.
         """
         links = [i for i, body in enumerate(self.bodies) if body >= 0]
+        trees = max(1, len(set(self._trees_of(links))))
 
         def square(name: str, i: int) -> str:
             return "(" + " + ".join(f"{name}_{i}_{k}*{name}_{i}_{k}" for k in range(3)) + ")"
@@ -313,17 +352,30 @@ class Special(Unrolled):
         return f"""if (watching) {{ bool still[{max(1, len(links))}], slow = false;
 {" ".join(slow)}
 if ((slow || idling) && made < steps) {{ const real after = x.settings.sleep.data[0]; bool due = false;
+bool all[{trees}], one[{trees}]; for (int k = 0; k < {trees}; ++k) {{ all[k] = true; one[k] = false; }}
 for (int k = 0; k < {len(links)}; ++k) {{ const real idle = x.state.idle.data[bodies[k]*worlds + w];
-if (still[k] && idle + h >= after && wp::floor((idle + h)/after) > wp::floor(idle/after)) due = true; }}
+const bool ready = still[k] && idle + h >= after; all[trees[k]] = all[trees[k]] && ready;
+if (ready && wp::floor((idle + h)/after) > wp::floor(idle/after)) one[trees[k]] = true; }}
+for (int k = 0; k < {trees}; ++k) due = due || (all[k] && one[k]);
 if (due) steps = made;
 else {{ idling = slow; for (int k = 0; k < {len(links)}; ++k) {{ real& idle = x.state.idle.data[bodies[k]*worlds + w];
 idle = still[k] ? idle + h : real(0.0); }} }}
 }} x.slow.data[w] = slow || idling; }} else x.slow.data[w] = false;"""
 
+    def _trees_of(self, links: list[int]) -> list[int]:
+        """Numbers of the trees of some links: a tree sleeps as a whole."""
+        roots: list[int] = []
+        for i, link in enumerate(self.forest.links):
+            roots.append(i if link.base < 0 else roots[link.base])
+        first = sorted({roots[i] for i in links})
+        return [first.index(roots[i]) for i in links]
+
     def _resting_tables(self) -> Iterator[str]:
         """Bodies that may come to rest, and how far they reach."""
         links = [i for i, body in enumerate(self.bodies) if body >= 0]
         yield f"const int bodies[{max(1, len(links))}] = {{{', '.join(str(self.bodies[i]) for i in links)}}}; (void)bodies;"
+        of = self._trees_of(links)
+        yield f"const int trees[{max(1, len(of))}] = {{{', '.join(map(str, of))}}}; (void)trees;"
         yield "const real slowest = real(0.25)*h*h*x.slowest*x.slowest;"
         yield from (f"const real reach_{n} = x.reach.data[{i}]*x.reach.data[{i}];" for n, i in enumerate(links))
         some = " | ".join(f"(x.state.idle.data[{self.bodies[i]}*worlds + w] > real(0.0))" for i in links) or "false"
@@ -341,7 +393,6 @@ idle = still[k] ? idle + h : real(0.0); }} }}
         yield f"const real tolerance = x.{'acted_tolerance' if tree.any_acts else 'tolerance'};"
         yield from (f"#define law_{name}(a) {place}" for name, place in names.items())
         yield from (f"#define joint_{name}(i) {place}" for name, place in self.source.joint_laws.items())
-        yield NUMBERS
         checks = [is_absent(name, place) for place, name in sorted(tree.checks.items())] + list(tree.idle_checks())
         if checks:
             # without short circuits, so that no read waits for another
@@ -352,9 +403,11 @@ idle = still[k] ? idle + h : real(0.0); }} }}
         used = [n for n in sorted(self._used) if n not in tree.constants and not n.startswith("judged_")]
         if self.on_gpu:
             yield from self.placement.begin()
+            firsts = {name: self.placement.shared.index(names[0]) for name, names in tree.listed.items()}
+            yield from (f"#define listed_{name}(k) shared_number({first} + (k))" for name, first in firsts.items())
             yield from (f"{name} = real(0.0);" for name in used if name in placed)
-        for name, place in tree.constants.items():
-            yield f"{name} = {place};" if name in placed else f"const real {name} = {place};"
+        yield from read_together([(name, place) for name, place in tree.constants.items() if name in placed])
+        yield from (f"const real {name} = {place};" for name, place in tree.constants.items() if name not in placed)
         yield "real " + ", ".join(f"{n} = real(0.0)" for n in used if n not in placed) + ";"
         yield from self._resting_tables()
         yield SPECIAL_BEGIN
@@ -364,7 +417,8 @@ idle = still[k] ? idle + h : real(0.0); }} }}
         yield self.store()
         if self.on_gpu:
             yield from self.placement.end()
-        yield from (f"#undef {name}" for name in ("number", "stored", "parameter", *(f"law_{n}" for n in names)))
+            yield from (f"#undef listed_{name}" for name in tree.listed)
+        yield from (f"#undef {name}" for name in ("stored", "parameter", *(f"law_{n}" for n in names)))
         yield from (f"#undef joint_{name}" for name in JOINT_LAWS)
         yield UNDEFINED
         yield SPECIAL_END
@@ -379,19 +433,13 @@ const bool coarse = x.settings.iterations.data[3] == 1, watching = x.settings.sl
 const real gx = x.settings.gravity.data[w][0], gy = x.settings.gravity.data[w][1], gz = x.settings.gravity.data[w][2];
 const real fall = h*wp::sqrt(gx*gx + gy*gy + gz*gz); (void)fall;
 const real gravity0 = real(0.25)*h*h*gx, gravity1 = real(0.25)*h*h*gy, gravity2 = real(0.25)*h*h*gz;
-real* const rows = x.state.tree.data + w; real* const numbers = x.memory.data;
+real* const rows = x.state.tree.data + w;
 const real* const parameters = x.parameters.data + w*x.parameter_world; const int parameter_stride = x.parameter_stride;
 #ifdef __CUDA_ARCH__
 __builtin_assume(__isGlobal(rows)); __builtin_assume(__isGlobal(parameters));
 #endif
 #define stored(k) rows[(k)*worlds]
 #define parameter(k) parameters[(k)*parameter_stride]"""
-NUMBERS = """#ifdef __CUDA_ARCH__
-#define number(k) numbers[(k)*worlds + w]
-#else
-real* const row_of_world = numbers + w*x.memory_world; (void)row_of_world;
-#define number(k) row_of_world[k]
-#endif"""
 SPECIAL_BEGIN = """int made = 0, hit = 0; real taken = real(0.0); const int fresh = x.fresh.data[w];
 bool renew = fresh > 0, whole = false; stopped = fresh; x.fresh.data[w] = 0;
 if (!fresh) { const int kept = (int)stored(1); choice = (kept - OWN)/CHOICES; restarted = stored(1) - real(kept) > real(0.25); }
@@ -434,6 +482,7 @@ class Specialized:
             self.varied[name] = other.reshape(len(plan.places), -1)
         code = Special(self.forest, CPP, on_gpu, plan.places, self.varied)
         self.body = code.simulation()
+        self.placement = code.placement
         self.scratch = len(code.placement.scratch)
         """Numbers of a world in global memory that nothing else uses."""
 
@@ -451,11 +500,15 @@ class Specialized:
         grouped = n > 1 and groups[p.axis + 1] == groups[p.axis]
         return {"grouped": float(grouped), "ball_limit": float(ball[p.joint]), "sense": float(p.sense), "slides": float(n)}
 
-    def kernel(self) -> Any:
-        """The kernel, of steps alone, or on a CPU of whole calls; the same for the same code."""
-        name = "sharnir.tree_" + hashlib.sha256((PRECISION + self.body).encode()).hexdigest()[:16]
+    def kernel(self, threads: int = 0) -> Any:
+        """The kernel of steps, for blocks of so many threads on a GPU, or of whole calls on a CPU; the same for the same code."""
+        name = "sharnir.tree_" + hashlib.sha256(f"{PRECISION}{threads}{self.body}".encode()).hexdigest()[:16]
         if name not in _kernels:
-            _kernels[name] = (special_kernel if self.on_gpu else call_kernel)(self.body, name)
+            if not self.on_gpu:
+                _kernels[name] = call_kernel(self.body, name)
+                return _kernels[name]
+            shared = self.placement.of_block(threads) if threads else 0
+            _kernels[name] = special_kernel(self.body, name, self.placement.enter(), shared)
         return _kernels[name]
 
 

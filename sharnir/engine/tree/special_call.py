@@ -17,7 +17,8 @@ from sharnir.engine.tree.runtime import (
     outer_forces,
     prescribe,
 )
-from sharnir.types import CPU_FLAGS, MODULE_OPTIONS, PRECISION
+from sharnir.sleep import NOBODY
+from sharnir.types import CPU_FLAGS, MODULE_OPTIONS, PRECISION, real
 
 
 @wp.func_native(
@@ -42,7 +43,8 @@ def begin_call(t: wp.array(dtype=TreeStep), w: int, n: int):
     t[0].mark[w] = 0
     t[0].fresh[w] = 0
     begin_counts(t, w)
-    if not (is_steady(t, w) and hangs_as_built(t, w) and is_untouched(t, w) and outer_forces(t, w) == 0):
+    resting = t[0].settings.sleep[0] < real(1.0e30) and t[0].now.resting[w] != NOBODY
+    if resting or not (is_steady(t, w) and hangs_as_built(t, w) and is_untouched(t, w) and outer_forces(t, w) == 0):
         begin_changed(t, w, n)
         return
     t[0].todo[w] = n
@@ -52,7 +54,7 @@ def begin_call(t: wp.array(dtype=TreeStep), w: int, n: int):
 
 
 @wp.func
-def end_steps(t: wp.array(dtype=TreeStep), w: int, made: int):
+def end_steps(t: wp.array(dtype=TreeStep), w: int, made: int, n: int):
     """Bodies stand and move as the steps left them, and joints report."""
     store(t, w)
     if t[0].reported[w] > 0:
@@ -60,7 +62,7 @@ def end_steps(t: wp.array(dtype=TreeStep), w: int, made: int):
     count(t, w, made)
     keep(t, w)
     if t[0].slow[w] == 1:
-        end_slow(t, w)
+        end_slow(t, w, n)
 
 
 def call_kernel(body: str, name: str) -> Any:
@@ -77,6 +79,7 @@ def call_kernel(body: str, name: str) -> Any:
         w = first + wp.tid()
         if t[0].state.failed[w] != 0 or n[w] == 0:
             t[0].made[w] = n[w]
+            t[0].mark[w] = 0
             return
         begin_call(t, w, n[w])
         after = wp.min(apart, n[w] - 1)
@@ -87,9 +90,9 @@ def call_kernel(body: str, name: str) -> Any:
             after = after - 1
             if made > 0:
                 t[0].made[w] = t[0].made[w] + made
-                end_steps(t, w, made)
+                end_steps(t, w, made, n[w])
         if t[0].made[w] < n[w]:
-            t[0].unfinished[0] = 1
+            t[0].unfinished[2] = 1
 
     special_call.module.options |= MODULE_OPTIONS | {"fast_math": PRECISION == "single", "cpu_compiler_flags": CPU_FLAGS}
     return special_call

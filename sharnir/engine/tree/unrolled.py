@@ -109,27 +109,36 @@ class UnrolledTree(Emitted, OneForest):
         """A loop over the axes with laws: code that seldom runs is written once, and what it needs is gathered in arrays."""
         several = [i for i in range(len(self.forest)) if self.acts(i) and self.kind_of(i) in SEVERAL]
         yield from (LinkView(self, i) for i in several)
-        axes = [i for i in range(len(self.forest)) if self.acts(i) and self.kind_of(i) in (HINGE, SLIDER, ROTOR)]
+        axes = self.judged_axes()
         if not axes:
             return
-        n = len(axes)
-
-        def rows(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-            return ((f"judged_{name}[{k}]", f"{name}_{i}_0") for k, i in enumerate(axes) for name in names)
-
-        p = self.program
+        n, p = len(axes), self.program
         p.say(f"const int judged_axes[{n}] = {{{', '.join(str(self.axes[i]) for i in axes)}}};")
         units = ("per_metre" if self.kind_of(i) == SLIDER else "real(1.0)" for i in axes)
         p.say(f"const real judged_units[{n}] = {{{', '.join(units)}}};")
         p.say(f"const int judged_links[{n}] = {{{', '.join(map(str, axes))}}};")
-        p.say(" ".join(f"real judged_{name}[{n}];" for name in (*self.judged, *JUDGED_ANEW)))
-        for place, own in rows((*self.judged, *JUDGED_ANEW)):
-            p.write(place, p.read(own))
+        self.gather(axes, (*self.judged, *JUDGED_ANEW))
         with p.block(f"#pragma unroll 1\nfor (int k = 0; k < {n}; ++k) {{"):
-            p.say("const int axis = judged_axes[k], link = judged_links[k]; (void)link;")
+            p.say("const int axis = judged_axes[k], link = judged_links[k]; (void)link; (void)axis;")
             yield LinkView(JudgedAxes(p), "k")
-        for place, own in rows(JUDGED_ANEW):
-            p.write(own, p.read(place))
+        self.scatter(axes, JUDGED_ANEW)
+
+    def judged_axes(self) -> list[int]:
+        """Links with one axis, on which laws act."""
+        return [i for i in range(len(self.forest)) if self.acts(i) and self.kind_of(i) in (HINGE, SLIDER, ROTOR)]
+
+    def gather(self, axes: list[int], names: tuple[str, ...]) -> None:
+        """Copy numbers of some links into arrays."""
+        self.program.say(" ".join(f"real judged_{name}[{len(axes)}];" for name in names))
+        for k, i in enumerate(axes):
+            for name in names:
+                self.program.write(f"judged_{name}[{k}]", self.program.read(f"{name}_{i}_0"))
+
+    def scatter(self, axes: list[int], names: tuple[str, ...]) -> None:
+        """The reverse."""
+        for k, i in enumerate(axes):
+            for name in names:
+                self.program.write(f"{name}_{i}_0", self.program.read(f"judged_{name}[{k}]"))
 
     def put(self, i: int, name: str, x: list[Any]) -> None:
         for k, number in enumerate(x):
