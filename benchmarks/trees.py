@@ -1,9 +1,10 @@
 """Cost of a step of trees in joint coordinates beside MuJoCo: chains of hinges and balls, a 7-joint arm, a humanoid.
 
 Both engines take turns, CPU time of one thread; the ratio is the median over the rounds. Each case is measured as a default
-`Simulation` (guard and sleep on), and as the bare step, in code for any forest and in code for this one.
+`Simulation` (guard and sleep on), with `--specialize` also as one whose steps are compiled for the model, and, unless `--default`
+is given, as the bare step, in code for any forest and in code for this one.
 
-Run: python -m benchmarks.trees [--quick] [--default] [NAME ...]
+Run: python -m benchmarks.trees [--quick] [--default] [--specialize] [NAME ...]
 """
 
 import sys
@@ -203,13 +204,13 @@ def measure(name: str, forest: Forest, peer: MujocoTree, steps: int, rounds: int
 def line(name: str, form: str, pair: Any, more: str = "") -> None:
     """Print a row of the table."""
     ours, peer = (np.median(t) * 1e6 for t in (pair.ours, pair.peer))
-    print(f"{name:22s} {form:16s} {ours:8.2f} µs  MuJoCo {peer:8.2f} µs  ratio {pair.ratio:.3f}  {more}", flush=True)
+    print(f"{name:22s} {form:30s} {ours:8.2f} µs  MuJoCo {peer:8.2f} µs  ratio {pair.ratio:.3f}  {more}", flush=True)
 
 
-def measure_default(name: str, peer: MujocoTree, steps: int, rounds: int, friction: float) -> None:
-    """Print the cost of a default simulation of a case."""
-    arm = name == "arm"
-    sim = sh.Simulation(scene(peer.joints, ARM_MASSES if arm else None, friction, arm), H)
+def measure_simulation(name: str, peer: MujocoTree, steps: int, rounds: int, friction: float, special: bool = False) -> None:
+    """Print the cost of a simulation of a case, a default one or one that is specialized."""
+    arm, form = name == "arm", "default" + ", specialized" * special
+    sim = sh.Simulation(scene(peer.joints, ARM_MASSES if arm else None, friction, arm), H, specialize=special)
     if not arm:
 
         def restart() -> None:  # and a step each: what a reset costs is no part of a step
@@ -221,7 +222,7 @@ def measure_default(name: str, peer: MujocoTree, steps: int, rounds: int, fricti
         restart()
         sim.step(steps)
         runs = (lambda: sim.step(steps)), (lambda: peer.step(steps))
-        line(name, "default", interleave(*runs, rounds=rounds, steps=(steps, steps), before=restart))
+        line(name, form, interleave(*runs, rounds=rounds, steps=(steps, steps), before=restart))
         return
     position, clock = sim.target.position, {"ours": 0, "theirs": 0}
 
@@ -242,7 +243,7 @@ def measure_default(name: str, peer: MujocoTree, steps: int, rounds: int, fricti
                 peer.step(each)
 
         ours()
-        how = "default" if each > 1 else "default, 1 a call"
+        how = form if each > 1 else f"{form}, 1 a call"
         line(name, how, interleave(ours, theirs, rounds=rounds, steps=(steps, steps)))
 
 
@@ -282,7 +283,8 @@ def main(arguments: list[str]) -> None:
         if names and name not in names:
             continue
         friction = float(forest.links[0].laws.get("friction_static", 0.0))
-        measure_default(name, peer, steps, 5 if quick else 15, friction)
+        for special in (False, True) if "--specialize" in arguments and len(forest) <= 30 else (False,):
+            measure_simulation(name, peer, steps, 5 if quick else 15, friction, special)
         if "--default" in arguments:
             continue
         for specialize in (False, True):

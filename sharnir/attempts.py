@@ -57,6 +57,7 @@ class Attempts:
         self._state, self._control = sim._state, sim.control
         self._make: Callable[..., Report] = getattr(solver, "advance", solver.step)
         self._once: Callable[[], Report] | None = getattr(solver, "once", None)
+        self._several: Callable[[int], Report] | None = getattr(solver, "several", None)
         self._leaves = 2 * solver.reads, solver.at_pose  # what of the joints is read after a step, and where velocities stand
         self._was = 0, True
         self._causes: set[str] = set()  # that warnings have named
@@ -79,14 +80,26 @@ class Attempts:
             return self.advance(1, AS_USUAL)
         if sim._touched or sim._forced:
             return self._attempt(1, AS_USUAL)
+        return self._make_bound(1)
+
+    def several(self, n: int) -> Report:
+        """Some steps in one go, in as few words."""
+        sim = self._sim
+        if sim._lent or not self._one or self._several is None or self._solver._bound is None or sim._touched or sim._forced:
+            return self.advance(n, AS_USUAL)
+        return self._make_bound(n)
+
+    def _make_bound(self, n: int) -> Report:
+        """Steps of one world in which nothing was changed."""
+        sim = self._sim
         self._was = sim._known, sim._at_pose
         sim._read, sim._at_pose = self._leaves
         sim._known = sim._read
         self._safe[:] = self._live
         self._safe_report[:] = self._live_report
-        report = self._once()
+        report = self._once() if n == 1 else self._several(n)  # type: ignore[misc]
         if self._failed[0] or self._alarm[0]:
-            self._attend(1, AS_USUAL)
+            self._attend(n, AS_USUAL)
         if self._taken[0]:
             sim._projected[0] += self._taken[0]
         return report
@@ -125,7 +138,7 @@ class Attempts:
         sim._read = 0 if sim._bodies_lent else sim._known
         self._safe[:] = self._live
         self._safe_report[:] = self._live_report
-        if how or self._once is None or self._solver._bound is None:
+        if n > 1 or how or self._once is None or self._solver._bound is None:
             report = self._make(self._state, self._control, n, **how)
         else:
             report = self._once()

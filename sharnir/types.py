@@ -90,15 +90,15 @@ MODULES = (
     "sharnir.kinematics", "sharnir.ode", "sharnir.ode_rough", "sharnir.queries", "sharnir.rays", "sharnir.rope",
     "sharnir.rope_energy", "sharnir.rope_touch", "sharnir.sensors", "sharnir.tree",
     "sharnir.trees", "sharnir.trees_all", "sharnir.trees_around", "sharnir.trees_balls", "sharnir.trees_rows",
-    "sharnir.trees_rows_all", "sharnir.waking", "sharnir.worlds",
+    "sharnir.trees_links", "sharnir.trees_rows_all", "sharnir.waking", "sharnir.worlds",
 )  # fmt: skip
 """Warp modules of the library's kernels. They have no adjoints, which halves their compile; a caller's own kernels do."""
-_options: dict[str, Any] = {"enable_backward": False}
+MODULE_OPTIONS: dict[str, Any] = {"enable_backward": False}
 if hasattr(wp, "ModuleBuildOptions"):  # experimental in Warp 1.19: a later one may not have it
     _preamble = RULES + PREAMBLE
-    _options["extra_build_options"] = wp.ModuleBuildOptions(extra_cpu_preamble=_preamble, extra_cuda_preamble=_preamble)
+    MODULE_OPTIONS["extra_build_options"] = wp.ModuleBuildOptions(extra_cpu_preamble=_preamble, extra_cuda_preamble=_preamble)
 for _name in MODULES:
-    wp.set_module_options(_options, module=_name)
+    wp.set_module_options(MODULE_OPTIONS, module=_name)
 
 PRECISION = os.environ.get("SHARNIR_PRECISION", "double")
 if PRECISION not in ("single", "double"):

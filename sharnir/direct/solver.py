@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,8 @@ class SolverDirect(TreeSolver):
     _trees: Trees | None = None
     _lean = False
     """Whether steps are those of trees in joint coordinates."""
+    _special = False
+    """Whether these are specialized."""
 
     def __init__(
         self,
@@ -258,8 +261,10 @@ class SolverDirect(TreeSolver):
         self._lean = self._is_lean(control)
         self.unguarded = 16 if self._lean else 8  # energy is exact where iterations converge
         if self._trees is not None and self._lean:
-            return self._trees.bind(state, control)
-        self._spread, self._looks_first = False, True
+            bound = self._trees.bind(state, control)
+            self._special = self._trees.specialized
+            return bound
+        self._spread, self._looks_first, self._special = False, True, False
         state.tree.zero_()
         tree = self._tree
         scratch = tree.work(m.worlds)
@@ -359,25 +364,50 @@ class SolverDirect(TreeSolver):
         self._watch_contacts()
 
     def once(self) -> Report:
-        report = super().once()
-        self._make_left(1)
+        started = perf_counter()
+        self._one()
+        if self._special:
+            self._make_left(1)
+        report = self.report
+        report.deadline_missed = False
+        report.elapsed = perf_counter() - started
+        return report
+
+    def several(self, n: int) -> Report:
+        """Some steps of what is bound, as usual; in one launch, kept short, where one thread makes them."""
+        if self._one is None or self._judges_each():
+            assert self._bound is not None
+            return self.step(self._bound[0], self._bound[1], n)
+        started = perf_counter()
+        self._ask(n)
+        self._graphs[0]()
+        if self._special:
+            self._make_left(n)
+        elif self._leaves:
+            self._go_on()
+        report = self.report
+        report.deadline_missed = False
+        report.elapsed = (perf_counter() - started) / n
         return report
 
     def _make_steps(self, n: int, judged: bool) -> None:
         super()._make_steps(n, judged)
-        self._make_left(n)
+        if self._special:
+            self._make_left(n)
 
     def _make_left(self, n: int) -> None:
         """Make the steps that specialized code left to the code for any forest."""
-        if self._lean and self._trees is not None and self._trees.specialized and self._trees.is_unfinished():
+        assert self._trees is not None
+        if self._trees.is_unfinished():
             self._trees.make_left(n)
 
     def _go_on(self) -> None:
-        if not (self._lean and self._trees is not None and self._trees.specialized):
+        if not self._special:
             super()._go_on()
 
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
-        if self._lean and self._trees is not None and self._trees.specialized:
+        if self._special:
+            assert self._trees is not None
             self._trees.make(step, first, worlds, steps)
             self._read_after(first, worlds)
             return
@@ -398,7 +428,7 @@ class SolverDirect(TreeSolver):
 
     def _launch_steps(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         self._make(step, first, worlds, steps)
-        if not (self._lean and self._trees is not None and self._trees.specialized):  # which are judged as they end
+        if self._trees is None or not self._trees.judges:  # those are judged as they end
             self._look(first, worlds)
 
     def _read_after(self, first: int, worlds: int) -> None:

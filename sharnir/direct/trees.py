@@ -31,10 +31,11 @@ from sharnir.spatial import matrix_to_quat
 from sharnir.tables import table
 from sharnir.types import PRECISION, alone, begin_modules, load_modules, np_real, quat, real, vec3
 
-TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
+TOLERANCE = {"double": 4e-15, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
 ACTED = {"double": 1e3, "single": 1.0}  # times as much, at most, where laws act: energy is not kept as finely there,
 FROM_REST = 1e-9  # and no more than this of what the scene's accelerations change in a step
 LEAST_OF_LOOPS = 400  # passes that a step with loops may always take: one that is cut before may open them
+NO_NEARER = {"double": 40, "single": 400}  # times the tolerance: changes below that do not fall any more are rounding
 ROUNDING = {"double": 1e-16, "single": 1e-7}  # rad or scene lengths, times the links: what changes by rounding
 LAW_TOLERANCE, LEAST_LAW = 1e-12, 1e-14  # of the scene's impulses: by which a law may be missed, and the least that is asked for
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
@@ -60,6 +61,7 @@ class Trees:
         self.plan = Plan(self.model, rough)
         self._special: Specialized | None = None
         self.specialized = False  # whether the bound steps are
+        self.judges = False  # whether the guard's part is done in them
         self._again: list[Any] | None = None
         self._generic: list[Any] | None = None  # launches of the code for any forest, where specialized code leaves steps to it
         self._told = False  # whether the user knows that laws changed
@@ -182,8 +184,11 @@ class Trees:
         t.parts, t.projected, t.done, t.residual = solver.parts, solver.projected, solver.done, solver.residual
         t.grades, t.made = solver.grades, solver._made
         self.specialized = self._is_specialized(control)
-        solver._spread = self.specialized and self.measures and not self.model.spring_names
-        solver._looks_first = not self.specialized or len(solver._sprung()) > 0  # energy of springs may change unseen
+        if self.specialized and self._special is None:
+            self._special = Specialized(self.plan, m, control, wp.get_device(device).is_cuda)
+        self.judges = self.specialized and self._special is not None and self._special.on_gpu
+        solver._spread = self.judges and self.measures and not self.model.spring_names
+        solver._looks_first = not self.judges or len(solver._sprung()) > 0  # energy of springs may change unseen
         solver._watch(state, control, 0)
         t.contacts = joining(m, state, control)
         self._rest = rest_of(m, solver.settings, state, state, control, t.contacts)
@@ -217,12 +222,13 @@ class Trees:
         least = TOLERANCE[PRECISION] * max(moved, FINEST)
         t.tolerance = least * max(1.0, 0.1 * float(solver.settings.tolerance.numpy()[2]))
         t.acted_tolerance = max(min(least * ACTED[PRECISION], FROM_REST * 2.0 * moved * moved), t.tolerance)
-        t.rounding = max(400 * t.tolerance, ROUNDING[PRECISION] * len(places))
+        t.rounding = max(NO_NEARER[PRECISION] * t.tolerance, ROUNDING[PRECISION] * len(places))
         impulse = mass * length * speed
         t.law_tolerance, t.per_change = LAW_TOLERANCE * impulse * min(1.0, 1e3 * solver.dt), 1.0
         if int(solver.settings.absolute.numpy()[0]):  # an impulse, N·s or N·m·s
             t.law_tolerance = max(float(solver.settings.tolerance.numpy()[0]), LEAST_LAW * impulse)
             t.per_change = 2.0 * mass * length / solver.dt
+            t.acted_tolerance = max(min(t.acted_tolerance, t.law_tolerance / t.per_change), t.tolerance)
         t.slowest = SLOWEST * speed
 
     def _generic_kernel(self) -> Any:
@@ -279,8 +285,7 @@ class Trees:
     def _specialize(self, t: Any, control: Control) -> tuple[Any, Any]:
         """Bind specialized code, and what leaves single worlds to the code for any forest."""
         solver, m, device = self.solver, self.model, self.model.device
-        if self._special is None:
-            self._special = Specialized(self.plan, m, control, wp.get_device(device).is_cuda)
+        assert self._special is not None
         t.unfinished, t.going_on = (wp.zeros(n, dtype=wp.int32, device=device) for n in (3, 1))
         t.special = 1
         room = -(-m.worlds // TOGETHER) * TOGETHER
@@ -305,12 +310,18 @@ class Trees:
         solver._kernel = self._special.kernel(self._threads)
         if not self._on_cpu:
             begin_modules([solver._kernel.module], device, self._threads)
-        load_modules([begin_links.module, begin_worlds.module], device, None if self._on_cpu else BLOCK)
+        if self._special.on_gpu:
+            load_modules([begin_links.module, begin_worlds.module], device, None if self._on_cpu else BLOCK)
         load_modules([solver._kernel.module], device, self._threads or None)
         return alone(own, TreeStep, device), own
 
     def make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         """Launch the specialized steps of some worlds."""
+        assert self._special is not None
+        if not self._special.on_gpu:
+            inputs = [step, first, steps, SLOTS if self._apart else 0]
+            wp.launch(self.solver._kernel, dim=worlds, inputs=inputs, device=self.model.device)
+            return
         links, guard = len(self.plan.places), self.solver._watched
         self._launch(begin_links, (links, worlds), step, first, steps)
         self._launch(begin_worlds, worlds, step, guard, first, steps)
@@ -421,6 +432,8 @@ class Trees:
 
             def again(step: Any, first: int, worlds: int) -> None:
                 solver._make(step, first, worlds, self._left)
+                if not self.judges:
+                    solver._look(first, worlds)
 
             self._again = solver._capture(again)
         return self._again

@@ -122,7 +122,7 @@ def test_mechanisms_end_where_they_did(what):
     """
     made, off, lean = scenes(), {}, 0
     for name, ends in GOLDEN[what].items():
-        sim, now = run(*made[name], STEPS[: len(ends)])
+        sim, now = run(*made[name], STEPS[: len(ends)], tolerance=1e-13)  # as finely as what is stored
         worst = max(np.abs(a - b).max() for a, b in zip(ends, now, strict=False))
         bound = 1e-9 if len(now) > 1 and what == "rows" else 1e-10
         print(f"{name}: {worst:.1e}, in joint coordinates: {sim.solver._lean}")

@@ -139,3 +139,20 @@ def test_the_guard_measures_moments_commanded_in_a_ball(laws):
         sim.step(5)
     assert sim.solver._lean
     assert sim.health().energy_error < 1e-6
+
+
+def test_a_tolerance_that_is_given_is_asked_of_iterations_as_well():
+    """Speeds of axes on which laws act are found as finely as told, N·s, not only to what a default step leaves."""
+    scene = sh.Scene()
+    parent = scene.world
+    for i in range(3):
+        body = scene.add_body(f"b{i}", sh.Box(0.3, 0.05, 0.05), mass=1.0, position=(0.15 + 0.3 * i, 0, 0))
+        servo = sh.Servo(0.5, kp=40.0, kd=1.0)
+        scene.add_joint(f"j{i}", sh.Revolute("yzy"[i], friction=0.1, drive=servo), parent, body, position=(0.3 * i, 0, 0))
+        parent = body
+    sims = [sh.Simulation(scene, 1e-3, **given) for given in ({}, {"tolerance": 1e-9}, {"tolerance": 1e-13})]
+    worst = [max(float(np.max(sim.step().residual)) for _ in range(100)) for sim in sims]
+    left = [sim.solver._kept.acted_tolerance for sim in sims]
+    assert worst[2] < 1e-13 < worst[1] < 1e-9
+    assert left[2] < left[1] == left[0]
+    np.testing.assert_allclose(sims[0].q, sims[2].q, rtol=0, atol=1e-11)

@@ -3,14 +3,18 @@
 Generic steps report in the working memory, in the world's axes; specialized ones in a log of the last steps of a call.
 """
 
+from typing import Any
+
 import warp as wp
 
+from sharnir.engine.tree.forest import BALL, FREE, HINGE, PRESCRIBED, ROTOR, SLIDER, SLIDES, TURNS, WELD
 from sharnir.engine.tree.runtime import (
     AXIS_MEAN,
     BALL_ROTATION,
     BALL_STUCK,
     CHANGE_AT,
     CURRENT,
+    DONE,
     FREE_POSITION,
     FREE_ROTATION,
     IS_BALL,
@@ -30,10 +34,14 @@ from sharnir.engine.tree.runtime import (
     LOG_P_FRICTION,
     LOG_P_LIMIT,
     LOG_P_LOST,
+    LOG_ROW,
     LOG_V,
     LOG_W,
+    MEMORY_APART,
+    MEMORY_ROW,
     MOMENT,
     MOTOR_SPEED,
+    NATIVE,
     P_AXIS,
     P_AXIS_3,
     P_DRIVE,
@@ -44,34 +52,39 @@ from sharnir.engine.tree.runtime import (
     P_LIMIT_3,
     P_LOST,
     REACTION,
-    SAME_POSE,
     SIGN_AT,
     SLIDES_Q,
     SLIDES_STUCK,
+    SLOTS,
     STUCK,
+    TOGETHER,
     TURNS_ROTATION,
-    WARP,
+    V_BALL,
+    V_FREE,
+    V_HINGE,
+    V_SLIDER,
+    V_SLIDES,
+    V_TURNS,
+    V_WELD,
     Q,
     TreeStep,
     get_quat,
     log_place,
     logged,
     put_triple,
-    recall,
-    recall_apart,
     recall_triple,
     several_row,
     triple,
-    twist_row,
 )
 from sharnir.guard import count_step
 from sharnir.joint_geometry import breaks, free_axis
 from sharnir.kinematics import pose_at
 from sharnir.spatial import some, unit
-from sharnir.types import quat, real, vec3
+from sharnir.types import EPSILON, quat, real, vec3
 
-SUDDEN = wp.constant(real(16.0))  # squared ratio of a change to the next one, from which it was a jump,
-SLIGHT = wp.constant(real(0.01))  # unless its square is a smaller part of that of the quantity
+JUMP, SMALL = 16.0, 0.01  # squared ratio of a change to the next one, from which it was a jump; unless its square is a smaller
+SUDDEN, SLIGHT = wp.constant(real(JUMP)), wp.constant(real(SMALL))  # part of that of the quantity
+SAME_POSE = 32.0 * EPSILON  # rad or scene lengths, that rounding may move a body
 
 
 @wp.func
@@ -113,7 +126,11 @@ def hang(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int, turn: quat, ori
     elif kind != IS_WELD:
         q = t[0].state.tree[row + Q, w]
         if kind == IS_HINGE or kind == IS_ROTOR:
-            turned = turned * quat(real(0.0), real(0.0), wp.sin(real(0.5) * q), wp.cos(real(0.5) * q))
+            z = wp.sin(real(0.5) * q)
+            c = wp.cos(real(0.5) * q)
+            x = turned[0] * c + turned[1] * z
+            y = turned[1] * c - turned[0] * z
+            turned = quat(x, y, turned[2] * c + turned[3] * z, turned[3] * c - turned[2] * z)
         else:
             at = at + wp.quat_rotate(turned, vec3(real(0.0), real(0.0), q))
     return unit(turned), at
@@ -139,58 +156,77 @@ def store_axes(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int):
         t[0].state.rotor[t[0].axis[i], w] = t[0].state.tree[row + MOTOR_SPEED, w]
 
 
-@wp.func
+AT_END = f"""const auto at_end = [](const vec& mean, const vec& change, const vec& before) {{
+return wp::dot(before, before) <= wp::max(real({JUMP})*wp::dot(change, change), real({SMALL})*wp::dot(mean, mean))
+? wp::add(mean, before*real(0.5)) : mean; }};
+"""  # as the function of that name
+
+
+def _either(logged: Any, recalled: Any) -> str:
+    """A place in the log, or in the working memory of generic steps, in C++."""
+    return f"(own ? {int(logged)} : {int(recalled)})"
+
+
+def _rows(names: dict[int, Any], kind: str = "kind", other: int = 0) -> str:
+    """The number of a row by the kind of a link, in C++."""
+    out = str(other)
+    for key, row in names.items():
+        out = f"{kind} == {key} ? {int(row)} : {out}"
+    return f"({out})"
+
+
+TWIST_ROW = _rows(
+    {BALL: V_BALL, FREE: V_FREE, PRESCRIBED: V_FREE, WELD: V_WELD, SLIDES: V_SLIDES, TURNS: V_TURNS, SLIDER: V_SLIDER},
+    other=int(V_HINGE),
+)
+
+
+@wp.func_native(
+    f"""{NATIVE}{AT_END}const real* const row = x.state.tree.data + (size_t)x.first.data[i]*worlds + w;
+const real half = real(0.5)*x.settings.dt.data[0], per_half = real(1.0)/half, per = real(0.5)*per_half;
+auto R = wp::mul(turn, wp::quat_inverse(shared(own_turn, i)));
+R = wp::mul(R, row[{int(SIGN_AT)}*worlds]);
+const vec place = wp::add(origin, wp::quat_rotate(turn, shared(com, i)));
+auto& rotation = cell(state.rotation, b);
+if (kind == {PRESCRIBED}) {{ cell(state.position, b) = place; rotation = R; return; }}
+const real* const twist = row + {TWIST_ROW}*worlds;
+vec v(twist[0]*per_half, twist[worlds]*per_half, twist[2*worlds]*per_half);
+vec omega(twist[3*worlds]*per_half, twist[4*worlds]*per_half, twist[5*worlds]*per_half);
+bool moves = false;
+for (int k = 0; k < 3; ++k) moves = moves || v[k] != real(0.0) || omega[k] != real(0.0);
+if (!moves) {{  // what stands still does so to the bit
+const real off = wp::length(wp::sub(place, cell(state.position, b)))*x.settings.per_metre.data[0];
+moves = off + wp::length(wp::sub(R, rotation)) > real({SAME_POSE!r}); }}
+if (moves) {{ cell(state.position, b) = place; rotation = R; }}
+else R = rotation;
+vec& velocity = cell(state.velocity, b); vec& spin = cell(state.spin, b); vec& last_v = cell(state.last_v, b);
+vec& slope = cell(state.slope_v, b);
+if (x.own_axes == 1) {{
+v = wp::quat_rotate(turn, v); omega = wp::quat_rotate(turn, omega);
+const int end = x.slot_end.data[w], many = x.reported.data[w];
+for (int slot = end - many; slot < end; ++slot) {{
+const real* const log = x.log.data + (((size_t)(w/{TOGETHER})*{SLOTS} + slot)*x.links + i)*{LOG_ROW * TOGETHER} + w%{TOGETHER};
+const real* const next = log + (size_t)x.links*{LOG_ROW * TOGETHER};
+vec mean;
+for (int k = 0; k < 3; ++k)
+mean[k] = ((slot + 1 < end ? next[({int(LOG_V)} + k)*{TOGETHER}] : v[k]) - log[({int(LOG_V)} + k)*{TOGETHER}])*per;
+const vec change = wp::sub(mean, last_v);
+cell(state.acceleration, b) = at_end(mean, change, slope);
+slope = change; last_v = mean;
+if (slot + 1 == end)
+for (int k = 0; k < 3; ++k) cell(state.last_w, b)[k] = (omega[k] - log[({int(LOG_W)} + k)*{TOGETHER}])*per;
+}} }} else {{
+const vec mean = wp::sub(v, velocity)*per, change = wp::sub(mean, last_v);
+cell(state.acceleration, b) = at_end(mean, change, slope);
+slope = change; last_v = mean;
+cell(state.last_w, b) = wp::sub(omega, spin)*per;
+}}
+velocity = v; spin = omega;
+cell(state.momentum, b) = wp::quat_rotate(R, wp::mul(shared(bodies.inertia, b), wp::quat_rotate_inv(R, omega)));
+{DONE}"""
+)
 def store_body(t: wp.array(dtype=TreeStep), i: int, b: int, w: int, kind: int, turn: quat, origin: vec3):
-    row = t[0].first[i]
-    per = real(1.0) / t[0].settings.dt[0]
-    R = turn * wp.quat_inverse(t[0].own_turn[i, w])
-    R = R * t[0].state.tree[row + SIGN_AT, w]
-    x = origin + wp.quat_rotate(turn, t[0].com[i, w])
-    if kind == IS_PRESCRIBED:
-        t[0].state.position[b, w] = x
-        t[0].state.rotation[b, w] = R
-        return
-    v = triple(t, row + twist_row(kind), w) * (real(2.0) * per)
-    omega = triple(t, row + twist_row(kind) + 3, w) * (real(2.0) * per)
-    off = wp.length(x - t[0].state.position[b, w]) * t[0].settings.per_metre[0] + wp.length(R - t[0].state.rotation[b, w])
-    if some(v) or some(omega) or off > SAME_POSE:  # what stands still does so to the bit
-        t[0].state.position[b, w] = x
-        t[0].state.rotation[b, w] = R
-    else:
-        R = t[0].state.rotation[b, w]
-    if t[0].own_axes == 1:
-        v = wp.quat_rotate(turn, v)
-        omega = wp.quat_rotate(turn, omega)
-        store_logged(t, i, b, w, v, omega)
-    else:
-        store_acceleration(t, b, w, (v - t[0].state.velocity[b, w]) * per)
-        t[0].state.last_w[b, w] = (omega - t[0].state.spin[b, w]) * per
-    t[0].state.velocity[b, w] = v
-    t[0].state.spin[b, w] = omega
-    t[0].state.momentum[b, w] = wp.quat_rotate(R, t[0].bodies.inertia[b, w] * wp.quat_rotate_inv(R, omega))
-
-
-@wp.func
-def store_acceleration(t: wp.array(dtype=TreeStep), b: int, w: int, mean: vec3):
-    """The acceleration of a body at the end of a step from its mean over the step."""
-    change = mean - t[0].state.last_v[b, w]
-    t[0].state.acceleration[b, w] = at_end(mean, change, t[0].state.slope_v[b, w])
-    t[0].state.slope_v[b, w] = change
-    t[0].state.last_v[b, w] = mean
-
-
-@wp.func
-def store_logged(t: wp.array(dtype=TreeStep), i: int, b: int, w: int, v: vec3, omega: vec3):
-    """The same after the steps in the log; v and omega are those of their end."""
-    per = real(1.0) / t[0].settings.dt[0]
-    end = t[0].slot_end[w]
-    for slot in range(end - t[0].reported[w], end):
-        after = v
-        if slot + 1 < end:
-            after = logged(t, log_place(t, slot + 1, i, w), LOG_V)
-        store_acceleration(t, b, w, (after - logged(t, log_place(t, slot, i, w), LOG_V)) * per)
-    if t[0].reported[w] > 0:
-        t[0].state.last_w[b, w] = (omega - logged(t, log_place(t, end - 1, i, w), LOG_W)) * per
+    """Pose, velocities and accelerations of the body of a link, which stands so in the world."""
 
 
 @wp.func
@@ -208,75 +244,116 @@ def at_end(mean: vec3, change: vec3, before: vec3) -> vec3:
 @wp.func
 def store_report(t: wp.array(dtype=TreeStep), w: int):
     """What joints carried in the last step and what acted on their axes, as of a whole step."""
-    for i in range(t[0].links):
-        report_link(t, i, w)
+    i = report(t, 0, t[0].links, w)
+    while i < t[0].links:
+        store_reaction(t, i, t[0].joint[i], w)
+        i = report(t, i + 1, t[0].links, w)
 
 
 @wp.func
 def report_link(t: wp.array(dtype=TreeStep), i: int, w: int):
     """The same of a link; its last one reports of the joint."""
-    kind = t[0].kind[i + t[0].links * w]
-    j = t[0].joint[i]
-    if j < 0 or kind < 0:
-        return
-    if t[0].acts[i + t[0].links * w] == 1:
-        report_axes(t, i, w, kind)
-    if t[0].body[i] >= 0 or t[0].cut[i] == 1:
-        report_loss(t, i, j, w)
-        store_reaction(t, i, j, w, kind)
+    if report(t, i, i + 1, w) == i:
+        store_reaction(t, i, t[0].joint[i], w)
 
 
-@wp.func
-def report_axes(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int):
-    """Impulses along the axes of a link."""
-    n = int(0)
-    one = kind == IS_HINGE or kind == IS_SLIDER or kind == IS_ROTOR
-    if one:
-        n = 1
-    if kind == IS_BALL or kind == IS_SLIDES or kind == IS_TURNS:
-        n = t[0].slides[i]
-    for k in range(n):
-        at = t[0].axis[i] + k
-        friction = impulse_of(t, i, w, wp.where(one, P_FRICTION, -1), P_FRICTION_3 + k, LOG_P_FRICTION + k)
-        given = impulse_of(t, i, w, wp.where(one, P_AXIS, -1), P_AXIS_3 + k, LOG_P_AXIS + k)
-        limit = impulse_of(t, i, w, wp.where(one, P_LIMIT, -1), P_LIMIT_3 + k, LOG_P_LIMIT + k)
-        drive = impulse_of(t, i, w, wp.where(one, P_DRIVE, -1), P_DRIVE_3 + k, LOG_P_DRIVE + k)
-        t[0].state.friction_impulse[at, w] = friction
-        t[0].state.axis_impulse[at, w] = given
-        t[0].state.limit_impulse[at, w] = limit
-        t[0].state.drive_impulse[at, w] = drive
+def _impulses(names: str, places: tuple[tuple[Any, Any, Any], ...]) -> str:
+    """Where impulses of axes are, in the log, or in the working memory of generic steps of one axis, or of several; in C++."""
+    each = zip(names.split(), places, strict=True)
+    return " ".join(f"const int {n} = own ? {int(a)} : one ? {int(b)} : {int(c)};" for n, (a, b, c) in each)
 
 
-@wp.func
-def impulse_of(t: wp.array(dtype=TreeStep), i: int, w: int, one: int, apart: int, what: int) -> real:
-    """A number that the last step reports of a link, as of a whole step: in the log, or in the working memory of generic steps,
-    where −1 says that it is one of several axes.
+@wp.func_native(
+    f"""{NATIVE}{AT_END}const int links = x.links; const int* const kinds = x.kind.data + (size_t)w*links;
+const int* const acts = x.acts.data + (size_t)w*links; const int* const joints = x.joint.data;
+const real part = x.part.data[w], dt = x.settings.dt.data[0], per = dt/part, scale = real(4.0)*per/part;
+const vec zero(real(0.0)); const int hit = x.hit.data[w];
+const auto is_one = [](int k) {{ return k == {HINGE} || k == {SLIDER} || k == {ROTOR}; }};
+const auto is_several = [](int k) {{ return k == {BALL} || k == {SLIDES} || k == {TURNS}; }};
+const auto without = [](vec& v, const vec& axis, real square) {{
+if (square > real(0.0)) v = wp::sub(v, axis*(wp::dot(axis, v)/square)); }};
+struct Logged {{ enum {{ own = 1 }}; }}; struct Recalled {{ enum {{ own = 0 }}; }};
+const auto go = [&](auto form, const real* numbers, const int row, const int step, const int end, const int slots) {{
+constexpr bool own = decltype(form)::own;
+const auto source = [&](int link, int slot) {{ return numbers + (size_t)row*(own ? slot*links + link : link); }};
+for (int i = first; i < last; ++i) {{
+const int j = joints[i], kind = kinds[i];
+if (j < 0 || kind < 0) continue;
+if (acts[i] == 1 && (is_one(kind) || is_several(kind))) {{  // impulses along the axes of the link
+const bool one = is_one(kind); const real* from = source(i, end - 1); const int many = one ? 1 : x.slides.data[i];
+if (!own && !one) from = source(links, 0) + (size_t)({int(MEMORY_APART)}*i)*step;
+{_impulses("p_axis p_friction", ((LOG_P_AXIS, P_AXIS, P_AXIS_3), (LOG_P_FRICTION, P_FRICTION, P_FRICTION_3)))}
+{_impulses("p_limit p_drive", ((LOG_P_LIMIT, P_LIMIT, P_LIMIT_3), (LOG_P_DRIVE, P_DRIVE, P_DRIVE_3)))}
+for (int k = 0; k < many; ++k) {{
+const int at = x.axis.data[i] + k;
+cell(state.friction_impulse, at) = from[(p_friction + k)*step]*per; cell(state.axis_impulse, at) = from[(p_axis + k)*step]*per;
+cell(state.limit_impulse, at) = from[(p_limit + k)*step]*per; cell(state.drive_impulse, at) = from[(p_drive + k)*step]*per;
+}} }}
+if (x.body.data[i] < 0 && x.cut.data[i] != 1) continue;
+const bool turned = x.sense.data[i] < 0;
+real lost = hit > 0 && joints[hit - 1] == j ? x.taken.data[w] : real(0.0);
+bool by_pose = false;
+int begin = i;  // the first link of the joint
+for (;;) {{
+const int k = kinds[begin];
+if (acts[begin] == 1 && (is_one(k) || is_several(k))) lost += source(begin, end - 1)[{_either(LOG_P_LOST, P_LOST)}*step]*per;
+by_pose = by_pose || k == {SLIDES} || k == {TURNS} || (k == {SLIDER} && turned);
+if (begin == 0 || joints[begin - 1] != j) break;
+--begin;
+}}
+cell(state.dissipated, j) = lost;
+if (slots == 0) continue;
+if (by_pose) return i;
+vec& mid_f = cell(state.mid_force, j); vec& mid_l = cell(state.mid_torque, j);
+vec f = mid_f, l = mid_l, before_f = zero, before_l = zero;
+real* const changes = x.state.tree.data + ((size_t)x.first.data[i] + {int(CHANGE_AT)})*worlds + w;
+vec change_f(changes[0], changes[worlds], changes[2*worlds]), change_l(changes[3*worlds], changes[4*worlds], changes[5*worlds]);
+for (int slot = end - slots; slot < end; ++slot) {{
+vec now_f = zero, now_l = zero;
+if (kind != {FREE}) {{
+const real* const from = source(i, slot); const real by = turned ? -scale : scale;
+const real* const at_f = from + {_either(LOG_F, REACTION)}*step; const real* const at_l = from + {_either(LOG_N, MOMENT)}*step;
+now_f = vec(at_f[0]*by, at_f[step]*by, at_f[2*step]*by); now_l = vec(at_l[0]*by, at_l[step]*by, at_l[2*step]*by);
+for (int at = i; at >= begin; --at) {{
+if (kinds[at] == {BALL}) now_l = zero;
+else if (is_one(kinds[at])) {{
+const real* const mean = source(at, slot) + {_either(LOG_AXIS, AXIS_MEAN)}*step;
+const vec axis(mean[0], mean[step], mean[2*step]);
+without(kinds[at] == {SLIDER} ? now_f : now_l, axis, wp::dot(axis, axis));
+}} }} }}
+before_f = change_f; before_l = change_l; change_f = wp::sub(now_f, f); change_l = wp::sub(now_l, l);
+if (f == zero && l == zero) change_f = change_l = before_f = before_l = zero;  // the first step
+f = now_f; l = now_l;
+}}
+vec end_f = at_end(f, change_f, before_f), end_l = at_end(l, change_l, before_l);
+for (int at = i; at >= begin; --at) {{
+if (kinds[at] == {BALL}) end_l = zero;
+else if (is_one(kinds[at])) {{
+const auto q = cell(turn, at);
+const vec axis(real(2.0)*(q.x*q.z + q.w*q.y), real(2.0)*(q.y*q.z - q.w*q.x), real(1.0) - real(2.0)*(q.x*q.x + q.y*q.y));
+without(kinds[at] == {SLIDER} ? end_f : end_l, axis, real(1.0));
+}} }}
+cell(state.joint_force, j) = end_f; cell(state.joint_torque, j) = end_l;
+for (int k = 0; k < 3; ++k) {{ changes[k*worlds] = change_f[k]; changes[(3 + k)*worlds] = change_l[k]; }}
+mid_f = f; mid_l = l;
+}}
+return last;
+}};
+if (x.own_axes == 1) {{
+const real* const log = x.log.data + (size_t)(w/{TOGETHER})*links*{SLOTS * LOG_ROW * TOGETHER} + w%{TOGETHER};
+return go(Logged(), log, {LOG_ROW * TOGETHER}, {TOGETHER}, x.slot_end.data[w], x.reported.data[w]);
+}}
+const int column = w < x.memory_worlds ? w : w%wp::max(x.memory_worlds, 1);
+const real* const memory = x.memory.data + (size_t)column*x.memory_world + (size_t){int(MEMORY_ROW)}*x.memory_number;
+return go(Recalled(), memory, {int(MEMORY_ROW)}*x.memory_number, x.memory_number, 1, 1);
+{DONE}"""
+)
+def report(t: wp.array(dtype=TreeStep), first: int, last: int, w: int) -> int:
+    """The same of some links, up to one of a joint that is read with its pose (`store_reaction`); returns that, or the last.
+
+    A force or a moment has no share along the free axes of its joint, as these are in the mean of the step, or at its end.
     """
-    per = t[0].settings.dt[0] / t[0].part[w]
-    if t[0].own_axes == 1:
-        return t[0].log[log_place(t, t[0].slot_end[w] - 1, i, w) + what * WARP] * per
-    if one >= 0:
-        return recall(t, i, one, w) * per
-    return recall_apart(t, i, apart, w) * per
-
-
-@wp.func
-def report_loss(t: wp.array(dtype=TreeStep), i: int, j: int, w: int):
-    """What is lost on the axes of a joint whose last link is i."""
-    lost = real(0.0)
-    if t[0].hit[w] > 0:
-        if t[0].joint[t[0].hit[w] - 1] == j:
-            lost = t[0].taken[w]
-    at = i
-    while at >= 0:
-        if t[0].joint[at] != j:
-            break
-        kind = t[0].kind[at + t[0].links * w]
-        several = kind == IS_BALL or kind == IS_SLIDES or kind == IS_TURNS
-        if t[0].acts[at + t[0].links * w] == 1 and (several or kind == IS_HINGE or kind == IS_SLIDER or kind == IS_ROTOR):
-            lost = lost + impulse_of(t, at, w, P_LOST, 0, LOG_P_LOST)
-        at = at - 1
-    t[0].state.dissipated[j, w] = lost
+    return 0
 
 
 @wp.func
@@ -332,9 +409,10 @@ def carried_by(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, slot: int):
 
 
 @wp.func
-def store_reaction(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, kind: int):
-    """What a joint carries at the end of the last step, from that in the last ones."""
+def store_reaction(t: wp.array(dtype=TreeStep), i: int, j: int, w: int):
+    """What a joint carries at the end of the last step, from that in the last ones, where its axes are found from its pose."""
     zero = vec3(real(0.0))
+    kind = t[0].kind[i + t[0].links * w]
     f = t[0].state.mid_force[j, w]
     l = t[0].state.mid_torque[j, w]
     row = t[0].first[i] + CHANGE_AT
@@ -363,8 +441,6 @@ def store_reaction(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, kind: in
             before_l = zero
         f = new_f
         l = new_l
-    if slots == 0:
-        return
     end_f, end_l = without_free_axes(t, i, j, w, at_end(f, change_f, before_f), at_end(l, change_l, before_l), -1)
     t[0].state.joint_force[j, w] = end_f
     t[0].state.joint_torque[j, w] = end_l
@@ -393,14 +469,14 @@ def keep(t: wp.array(dtype=TreeStep), w: int):
         keep_body(t, b, w)
 
 
-@wp.func
+@wp.func_native(
+    f"""{NATIVE}cell(state.felt_force, b) = shared(control.force, b); cell(state.felt_torque, b) = shared(control.torque, b);
+cell(state.kept_velocity, b) = cell(state.velocity, b); cell(state.kept_momentum, b) = cell(state.momentum, b);
+cell(state.kept_position, b) = cell(state.position, b); cell(state.kept_rotation, b) = cell(state.rotation, b);
+{DONE}"""
+)
 def keep_body(t: wp.array(dtype=TreeStep), b: int, w: int):
-    t[0].state.felt_force[b, w] = t[0].control.force[b, w]
-    t[0].state.felt_torque[b, w] = t[0].control.torque[b, w]
-    t[0].state.kept_velocity[b, w] = t[0].state.velocity[b, w]
-    t[0].state.kept_momentum[b, w] = t[0].state.momentum[b, w]
-    t[0].state.kept_position[b, w] = t[0].state.position[b, w]
-    t[0].state.kept_rotation[b, w] = t[0].state.rotation[b, w]
+    """The same of a body."""
 
 
 @wp.func

@@ -19,16 +19,15 @@ from sharnir.guard import count_step
 from sharnir.guard_data import Tally
 from sharnir.joint_geometry import child_frame, coordinate, free_axis, parent_frame
 from sharnir.joints import AxisTable, DriveTable, JointTable
-from sharnir.kinematics import left_alone, pose_at
+from sharnir.kinematics import pose_at
 from sharnir.model import DYNAMIC, KINEMATIC, BodyTable, Control, SpringTable, State
 from sharnir.sleep import Rest, sleeps, wait
-from sharnir.spatial import exp_quat, some, unit
-from sharnir.types import EPSILON, PRECISION, quat, real, vec3
+from sharnir.spatial import exp_quat, unit
+from sharnir.types import PRECISION, quat, real, vec3
 
 CPP = {"double": "double", "single": "float"}[PRECISION]
 IS_PREPARED = wp.constant(PREPARED)  # in the working memory
 BROKE = wp.constant(1)  # bits of what may change in a call
-SAME_POSE = wp.constant(real(32.0 * EPSILON))  # rad or scene lengths, that rounding may move a body
 RESTS = wp.constant(real(1e-9))  # of the largest speed: an axis that is slower is at rest
 OWN_AXES = 1024  # is added to the gear that is stored, where twists are in the links' own axes, not in the world's
 IS_OWN = wp.constant(real(OWN_AXES))
@@ -200,6 +199,20 @@ class TreeStep:
     going_on: wp.array(dtype=wp.int32)  # [1] 1: the call was begun by another launch
 
 
+NATIVE = f"""typedef {CPP} real; typedef wp::vec_t<3, real> vec; auto& x = t.data[0]; const int worlds = x.worlds;
+#define shared(a, k) wp::address(x.a, k, w)[0]
+#ifdef __CUDA_ARCH__
+#define cell(a, k) shared(a, k)  // which tells the compiler that arrays are in global memory
+#else
+#define cell(a, k) x.a.data[(k)*worlds + w]
+#endif
+(void)worlds;
+"""
+"""Before code that is written in C++, since what it does is little beside the addresses that Warp would compute. Arrays of the
+state are [item, world] without gaps; those of parameters and commands may have one value for all worlds."""
+DONE = "\n#undef cell\n#undef shared\n"
+
+
 # ---- numbers that are stored -------------------------------------------------------------------------------------------------
 
 
@@ -250,13 +263,6 @@ def recall(t: wp.array(dtype=TreeStep), i: int, what: int, w: int) -> real:
 @wp.func
 def recall_triple(t: wp.array(dtype=TreeStep), i: int, what: int, w: int) -> vec3:
     return vec3(recall(t, i, what, w), recall(t, i, what + 1, w), recall(t, i, what + 2, w))
-
-
-@wp.func
-def recall_apart(t: wp.array(dtype=TreeStep), i: int, what: int, w: int) -> real:
-    """The same of what is kept apart (`storage.APART`)."""
-    at = MEMORY_ROW * (t[0].links + 1) + MEMORY_APART * i + what
-    return t[0].memory[at * t[0].memory_number + memory_of(t, w)]
 
 
 @wp.func
@@ -354,18 +360,26 @@ def set_kinds(t: wp.array(dtype=TreeStep), w: int) -> bool:
     return changed
 
 
+@wp.func_native(
+    f"""{NATIVE}const vec zero(real(0.0)); int found = 0;
+for (int i = 0; i < x.links; ++i) {{
+const int b = x.body.data[i];
+if (b < 0) continue;
+if (!(shared(control.force_once, b) == zero && shared(control.torque_once, b) == zero)) found |= 2;
+if (!(shared(control.force, b) == zero && shared(control.torque, b) == zero)) found |= 1;
+}}
+{DONE}return found;"""
+)
+def outer_forces(t: wp.array(dtype=TreeStep), w: int) -> int:
+    """Whether outer forces act on bodies in the next step: 1, of it alone: 2, or both: 3."""
+    return 0
+
+
 @wp.func
 def push(t: wp.array(dtype=TreeStep), w: int) -> bool:
     """Outer forces of the next step, in the working memory; whether some are of that step alone."""
-    some_once = bool(False)
-    some_push = bool(False)
-    for i in range(t[0].links):
-        b = t[0].body[i]
-        if b >= 0:
-            once = some(t[0].control.force_once[b, w]) or some(t[0].control.torque_once[b, w])
-            some_once = some_once or once
-            some_push = some_push or once or some(t[0].control.force[b, w]) or some(t[0].control.torque[b, w])
-    if not some_push and t[0].pushed[w] == 0:
+    found = outer_forces(t, w)
+    if found == 0 and t[0].pushed[w] == 0:
         return False
     scale = real(0.25) * t[0].settings.dt[0] * t[0].settings.dt[0]
     for i in range(t[0].links):
@@ -379,8 +393,8 @@ def push(t: wp.array(dtype=TreeStep), w: int) -> bool:
             t[0].control.torque_once[b, w] = vec3(real(0.0))
         put_memory(t, i, PUSH_F, w, f)
         put_memory(t, i, PUSH_N, w, n)
-    t[0].pushed[w] = int(some_push)
-    return some_once
+    t[0].pushed[w] = int(found > 0)
+    return found > 1
 
 
 @wp.func
@@ -598,15 +612,16 @@ def load_ball(t: wp.array(dtype=TreeStep), i: int, w: int, row: int, fastest: re
         t[0].state.tree[row + BALL_LIMIT + k, w] = real(0.0)
 
 
-@wp.func
+@wp.func_native(
+    f"""{NATIVE}if (x.state.tree.data[w] != x.settings.dt.data[0]) return false;
+for (int b = 1; b < x.bodies.count; ++b)
+if (x.bodies.motion.data[b] == {int(DYNAMIC)} && !(cell(state.velocity, b) == cell(state.kept_velocity, b)
+&& cell(state.momentum, b) == cell(state.kept_momentum, b) && cell(state.position, b) == cell(state.kept_position, b)
+&& cell(state.rotation, b) == cell(state.kept_rotation, b))) return false;
+{DONE}return true;"""
+)
 def is_untouched(t: wp.array(dtype=TreeStep), w: int) -> bool:
-    """Whether bodies stand and move as the last call left them, and the step is as long."""
-    if t[0].state.tree[0, w] != t[0].settings.dt[0]:
-        return False
-    for b in range(1, t[0].bodies.count):
-        if t[0].bodies.motion[b] == DYNAMIC:
-            if not left_alone(t, b, w):
-                return False
+    """Whether bodies stand and move as the last call left them (`kinematics.left_alone`), and the step is as long."""
     return True
 
 

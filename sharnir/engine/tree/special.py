@@ -35,6 +35,7 @@ from sharnir.engine.tree.forest import (
 from sharnir.engine.tree.history import KEPT
 from sharnir.engine.tree.placement import FENCE, IN_SHARED, NUMBER, Placement, read_early
 from sharnir.engine.tree.runtime import CPP, LAWS_CHANGED, LOG_ROW, LOGGED, OWN_AXES, ROOM, SLOTS, STEEP, TOGETHER
+from sharnir.engine.tree.special_call import call_kernel
 from sharnir.engine.tree.step import finish, report, solve
 from sharnir.engine.tree.storage import IMPULSES, LAW, LAW_3, REPORT, REPORT_3, SIZES, LinkView, offsets
 from sharnir.engine.tree.unrolled import JUDGED_ANEW, JudgedAxes, UnrolledTree
@@ -457,6 +458,7 @@ class Specialized:
     """The specialized form of a plan: its code, and what it takes for granted."""
 
     def __init__(self, plan: Plan, model: Any, control: Any, on_gpu: bool) -> None:
+        self.on_gpu = on_gpu
         laws = acting_laws(model, control)
         acts: Any = control.acts.numpy().any(-1) if len(model.joint_kinds) else np.zeros(0, bool)
         forced: Any = laws["effort"].any(-1) if model.speeds else np.zeros(0, bool)
@@ -500,9 +502,12 @@ class Specialized:
         return {"grouped": float(grouped), "ball_limit": float(ball[p.joint]), "sense": float(p.sense), "slides": float(n)}
 
     def kernel(self, threads: int = 0) -> Any:
-        """The kernel, for blocks of so many threads on a GPU; the same for the same code."""
+        """The kernel of steps, for blocks of so many threads on a GPU, or of whole calls on a CPU; the same for the same code."""
         name = "sharnir.tree_" + hashlib.sha256(f"{PRECISION}{threads}{RULES}{self.body}".encode()).hexdigest()[:16]
         if name not in _kernels:
+            if not self.on_gpu:
+                _kernels[name] = call_kernel(self.body, name)
+                return _kernels[name]
             shared = self.placement.of_block(threads) if threads else 0
             _kernels[name] = special_kernel(self.body, name, self.placement.enter(), shared)
         return _kernels[name]
