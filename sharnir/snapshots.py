@@ -55,7 +55,7 @@ class Columns:
         for array in arrays:
             if array.size:
                 values = array.numpy()
-                i = next(i for i, m in enumerate(memories) if m.ptr <= array.ptr < m.ptr + m.size)
+                i = next(i for i, m in enumerate(memories) if m.ptr <= array.ptr < m.ptr + m.capacity)
                 at = array.ptr - memories[i].ptr
                 safe = np.ndarray(values.shape, values.dtype, self._safe[i].data, at)
                 self._arrays.append((values, safe, array.ndim - 1))
@@ -96,7 +96,7 @@ class Starts:
             axis = int(name not in PER_WORLD)
             begin = values.__array_interface__["data"][0] - whole.ptr
             each = values[0, 0].nbytes if axis else values[0].nbytes
-            if not 0 <= begin < whole.size or each % size or begin % size:
+            if not 0 <= begin < whole.capacity or each % size or begin % size:
                 self._others.append((name, axis))
                 continue
             words = each // size

@@ -387,9 +387,12 @@ def write(array: Any, values: list[int]) -> None:
 
 
 def pack(arrays: list[Any], device: Any) -> tuple[Any, list[Any]]:
-    """Arrays moved into one memory, which is copied as a whole: that and the moved ones, which keep it alive."""
+    """Arrays moved into one memory, which is copied as a whole: that and the moved ones, which keep it alive.
+
+    It counts words of 8 bytes: an array has at most 2³¹ items, and many worlds need more bytes than that.
+    """
     spans = [-(-array.size * wp.types.type_size_in_bytes(array.dtype) // 64) * 64 for array in arrays]
-    memory = wp.zeros(max(1, sum(spans)), dtype=wp.uint8, device=device)
+    memory = wp.zeros(max(1, sum(spans) // 8), dtype=wp.uint64, device=device)
     out, at = [], 0
     for array, span in zip(arrays, spans, strict=True):
         moved = array

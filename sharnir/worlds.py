@@ -28,7 +28,7 @@ class Image:
     """A copy of a memory as it is now, and where the rows of its arrays stand."""
 
     def __init__(self, memory: Any, arrays: list[Any]) -> None:
-        self.device, size = memory.device, memory.size // 4
+        self.device, size = memory.device, memory.capacity // 4
         load_modules([put_back.module], self.device)
         self._memory, self._copy = memory, wp.clone(memory)  # which stay alive
         self._live, self._kept = (

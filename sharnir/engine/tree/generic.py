@@ -91,11 +91,9 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
             prescribe(t, w)
             if fresh == 1:
                 begin(t, w)
-            left = n[w] - step
-            if left > 3:  # of the last three, what joints carry and accelerations are read
-                left = left - 3
-            else:
-                left = 1
+            left = wp.where(
+                n[w] - step > 3, n[w] - step - 3, 1
+            )  # of the last three, what joints carry and accelerations are read
             if wp.static(drives):
                 set_drives(t, w, t[0].settings.dt[0], t[0].state.velocity, t[0].state.spin)
                 left = 1
