@@ -428,7 +428,7 @@ class SolverDirect(TreeSolver):
 
     def _launch_steps(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         self._make(step, first, worlds, steps)
-        if self._trees is None or not self._trees.judges:  # those are judged as they end
+        if not (self._special and self._trees is not None and self._trees.judges):  # those are judged as they end
             self._look(first, worlds)
 
     def _read_after(self, first: int, worlds: int) -> None:
