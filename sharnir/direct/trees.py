@@ -31,11 +31,11 @@ from sharnir.spatial import matrix_to_quat
 from sharnir.tables import table
 from sharnir.types import PRECISION, alone, begin_modules, load_modules, np_real, quat, real, vec3
 
-TOLERANCE = {"double": 4e-15, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
-ACTED = {"double": 1e3, "single": 1.0}  # times as much, at most, where laws act: energy is not kept as finely there,
+TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
+ACTED = {"double": 1e4, "single": 1.0}  # times as much, at most, where laws act: energy is not kept as finely there,
 FROM_REST = 1e-9  # and no more than this of what the scene's accelerations change in a step
 LEAST_OF_LOOPS = 400  # passes that a step with loops may always take: one that is cut before may open them
-NO_NEARER = {"double": 40, "single": 400}  # times the tolerance: changes below that do not fall any more are rounding
+NO_NEARER = 400  # times the tolerance: changes below that do not fall any more are rounding
 ROUNDING = {"double": 1e-16, "single": 1e-7}  # rad or scene lengths, times the links: what changes by rounding
 LAW_TOLERANCE, LEAST_LAW = 1e-12, 1e-14  # of the scene's impulses: by which a law may be missed, and the least that is asked for
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
@@ -222,7 +222,7 @@ class Trees:
         least = TOLERANCE[PRECISION] * max(moved, FINEST)
         t.tolerance = least * max(1.0, 0.1 * float(solver.settings.tolerance.numpy()[2]))
         t.acted_tolerance = max(min(least * ACTED[PRECISION], FROM_REST * 2.0 * moved * moved), t.tolerance)
-        t.rounding = max(NO_NEARER[PRECISION] * t.tolerance, ROUNDING[PRECISION] * len(places))
+        t.rounding = max(NO_NEARER * t.tolerance, ROUNDING[PRECISION] * len(places))
         impulse = mass * length * speed
         t.law_tolerance, t.per_change = LAW_TOLERANCE * impulse * min(1.0, 1e3 * solver.dt), 1.0
         if int(solver.settings.absolute.numpy()[0]):  # an impulse, N·s or N·m·s
