@@ -131,6 +131,7 @@ class Trees:
         """The structure for these arrays, as an array of one, and itself."""
         solver, m, plan = self.solver, self.model, self.plan
         device, places, n = m.device, plan.places, len(plan.places)
+        solver._together = type(solver)._together
         t = TreeStep()
         t.bodies, t.joints, t.axes, t.drives, t.control = m.bodies, m.joints, m.axes, m.drives, control
         t.state = t.now = state

@@ -265,7 +265,10 @@ def settling():
     return scene
 
 
-def test_what_falls_asleep_within_a_call_and_is_woken_by_a_command_needs_no_generic_steps():
+@pytest.mark.parametrize("kernels", ["of a CPU", "of a GPU"])
+def test_what_falls_asleep_within_a_call_and_is_woken_by_a_command_needs_no_generic_steps(kernels, request):
+    if kernels == "of a GPU":
+        request.getfixturevalue("code_of_a_gpu")
     sims = [sh.Simulation(settling(), 1e-3, worlds=2, specialize=s) for s in (True, False)]
     for sim in sims:
         sim.joint("j0").drive.position = [0.1, 0.3]
@@ -282,6 +285,21 @@ def test_what_falls_asleep_within_a_call_and_is_woken_by_a_command_needs_no_gene
         sim.step(100)
     assert not generic_was_needed(sims[0])
     assert max(differences(*sims).values()) < 1e-8, differences(*sims)
+
+
+def test_a_world_sleeps_beside_one_that_is_left_to_generic_steps(code_of_a_gpu):
+    """It makes its steps once, however many turns the other takes."""
+    sim = sh.Simulation(settling(), 1e-3, worlds=2, specialize=True)
+    for _ in range(150):
+        sim.step(17)
+    assert np.all(sim.body("p1").asleep)
+    sim.body("p1").apply_force([(0, 0, 0), (0.0, 2.0, 0.0)], once=False)
+    before = np.array(sim.time)
+    for _ in range(3):
+        sim.step(17)
+    assert generic_was_needed(sim)
+    assert np.array_equal(sim.body("p1").asleep, [True, False])
+    np.testing.assert_allclose(np.array(sim.time) - before, 3 * 17e-3, rtol=1e-9)
 
 
 def loop():

@@ -42,6 +42,7 @@ from sharnir.engine.tree.runtime import (
     MOMENT,
     MOTOR_SPEED,
     NATIVE,
+    NATIVE_TYPES,
     P_AXIS,
     P_AXIS_3,
     P_DRIVE,
@@ -82,8 +83,8 @@ from sharnir.kinematics import pose_at
 from sharnir.spatial import some, unit
 from sharnir.types import EPSILON, quat, real, vec3
 
-JUMP, SMALL = 16.0, 0.01  # squared ratio of a change to the next one, from which it was a jump; unless its square is a smaller
-SUDDEN, SLIGHT = wp.constant(real(JUMP)), wp.constant(real(SMALL))  # part of that of the quantity
+JUMP = 16.0  # squared ratio of a change to the next one, from which it was a jump,
+SMALL = 0.01  # unless its square is a smaller part of that of the quantity
 SAME_POSE = 32.0 * EPSILON  # rad or scene lengths, that rounding may move a body
 
 
@@ -159,7 +160,7 @@ def store_axes(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int):
 AT_END = f"""const auto at_end = [](const vec& mean, const vec& change, const vec& before) {{
 return wp::dot(before, before) <= wp::max(real({JUMP})*wp::dot(change, change), real({SMALL})*wp::dot(mean, mean))
 ? wp::add(mean, before*real(0.5)) : mean; }};
-"""  # as the function of that name
+"""  # the function of that name, for other C++
 
 
 def _either(logged: Any, recalled: Any) -> str:
@@ -229,15 +230,13 @@ def store_body(t: wp.array(dtype=TreeStep), i: int, b: int, w: int, kind: int, t
     """Pose, velocities and accelerations of the body of a link, which stands so in the world."""
 
 
-@wp.func
+@wp.func_native(f"{NATIVE_TYPES}{AT_END}return at_end(mean, change, before);")
 def at_end(mean: vec3, change: vec3, before: vec3) -> vec3:
     """A quantity at the end of a step from its mean over the step, the change of that mean, and the change before.
 
     Means f of steps alternate about the true value: f + ½ (last change) would double that, f + ½ (change before the last) has
     none of it, and is of second order, too. A jump is not carried on.
     """
-    if wp.length_sq(before) <= wp.max(SUDDEN * wp.length_sq(change), SLIGHT * wp.length_sq(mean)):
-        return mean + before * real(0.5)
     return mean
 
 

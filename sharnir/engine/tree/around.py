@@ -59,8 +59,8 @@ def is_link_steady(t: wp.array(dtype=TreeStep), i: int, w: int) -> bool:
         off = off + int(t[0].control.enabled[j, w] == 0)
     b = t[0].body[i]
     if b >= 0:  # all of these are read at once: none waits for another
-        forces = some_one(t[0].control.force[b, w]) + some_one(t[0].control.torque[b, w])
-        forces = forces + some_one(t[0].control.force_once[b, w]) + some_one(t[0].control.torque_once[b, w])
+        forces = magnitude(t[0].control.force[b, w]) + magnitude(t[0].control.torque[b, w])
+        forces = forces + magnitude(t[0].control.force_once[b, w]) + magnitude(t[0].control.torque_once[b, w])
         off = off + int(forces > real(0.0))
         if t[0].bodies.motion[b] == DYNAMIC:
             off = off + int(not left_alone(t, b, w))
@@ -68,7 +68,8 @@ def is_link_steady(t: wp.array(dtype=TreeStep), i: int, w: int) -> bool:
 
 
 @wp.func
-def some_one(v: vec3) -> real:
+def magnitude(v: vec3) -> real:
+    """A number that is 0 for a vector of zeros alone."""
     return wp.abs(v[0]) + wp.abs(v[1]) + wp.abs(v[2])
 
 
@@ -98,9 +99,10 @@ def begin_worlds(t: wp.array(dtype=TreeStep), g: wp.array(dtype=Watch), first: i
     t[0].seen[w] = 0
     t[0].todo[w] = 0
     t[0].mark[w] = 0
-    t[0].made[w] = n[w]
     if t[0].state.failed[w] != 0 or n[w] == 0:
+        t[0].made[w] = n[w]
         return
+    t[0].made[w] = 0
     t[0].fresh[w] = 0
     begin_counts(t, w)
     if changed == 1 or t[0].tally[0].counts[LOOKED, w] != t[0].tally[0].counts[STEPS, w]:
@@ -111,7 +113,6 @@ def begin_worlds(t: wp.array(dtype=TreeStep), g: wp.array(dtype=Watch), first: i
         if at_rest_together(t[0].rest, w):
             idle_steps(t, w, n[w])
             return
-    t[0].made[w] = 0
     if changed == 1 or resting or not is_steady(t, w):
         begin_changed(t, w, n[w])
     else:

@@ -199,7 +199,8 @@ class TreeStep:
     going_on: wp.array(dtype=wp.int32)  # [1] 1: the call was begun by another launch
 
 
-NATIVE = f"""typedef {CPP} real; typedef wp::vec_t<3, real> vec; auto& x = t.data[0]; const int worlds = x.worlds;
+NATIVE_TYPES = f"typedef {CPP} real; typedef wp::vec_t<3, real> vec; "
+NATIVE = f"""{NATIVE_TYPES}auto& x = t.data[0]; const int worlds = x.worlds;
 #define shared(a, k) wp::address(x.a, k, w)[0]
 #ifdef __CUDA_ARCH__
 #define cell(a, k) shared(a, k)  // which tells the compiler that arrays are in global memory
