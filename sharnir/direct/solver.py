@@ -262,6 +262,7 @@ class SolverDirect(TreeSolver):
         self.unguarded = 16 if self._lean else 8  # energy is exact where iterations converge
         if self._trees is not None and self._lean:
             bound = self._trees.bind(state, control)
+            self._rest = self._trees._rest
             self._special = self._trees.specialized
             return bound
         self._spread, self._looks_first, self._special = False, True, False

@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from sharnir.collision.collide import collide_all
 from sharnir.engine.tree.around import begin_links, begin_worlds, end_joints, end_links, end_worlds
 from sharnir.engine.tree.build import Plan
+from sharnir.engine.tree.closures import PARAMETERS as CLOSURE_NUMBERS
 from sharnir.engine.tree.closures import ROWS, RowTables, closures_of
-from sharnir.engine.tree.forest import BALL, LAWS, PRESCRIBED, ROTOR, SEVERAL, SLIDER, SLIDES, TURNS
+from sharnir.engine.tree.contact_runtime import law_memory, room_of, table_room
+from sharnir.engine.tree.forest import BALL, HINGE, LAWS, PRESCRIBED, ROTOR, SEVERAL, SLIDER, SLIDES, TURNS
 from sharnir.engine.tree.generic import generic_kernel
 from sharnir.engine.tree.placement import threads
 from sharnir.engine.tree.row_storage import KEPT, packed_tables, row_memory
-from sharnir.engine.tree.runtime import LAWS_CHANGED, LOG_ROW, ROOM, SLOTS, TOGETHER, TreeSettings, TreeStep
+from sharnir.engine.tree.runtime import LAWS_CHANGED, LOG_ROW, ROOM, SLOTS, TOGETHER, Impacts, TreeSettings, TreeStep
 from sharnir.engine.tree.special import Specialized, acting_laws
 from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART
 from sharnir.errors import StepWarning
@@ -45,6 +48,7 @@ MOST_MEMORY = 6 << 30  # bytes of working memory on a GPU
 SPINS = 1000  # looks at whether steps have ended, before waiting for the device
 BLOCK = 64  # threads of a block of a GPU: few, so that few worlds occupy all of it
 LARGEST = 24  # links, up to which a model is specialized on a GPU unless told otherwise
+TOUCH = os.environ.get("SHARNIR_TOUCH", "") == "1"
 MOST = 64  # links, up to which it is where that is asked for: the compiler takes minutes beyond
 
 
@@ -83,7 +87,9 @@ class Trees:
         Loops that can move in their start pose alone are left to the former passes: motion there costs gaps of second order,
         which are taken for rounding, and rows that close them give energy.
         """
-        other = model.collision is not None or model.ropes is not None or model.casts or model.cable_names or model.shaky
+        other = model.ropes is not None or model.casts or model.cable_names or model.shaky
+        if model.collision is not None and not TOUCH:
+            return False
         return not other and len(model.com) > 0
 
     def loosen(self, control: Control) -> bool:
@@ -168,7 +174,7 @@ class Trees:
         t.parameters = wp.array(numbers.ravel(), dtype=real, device=device)
         t.parameter_stride, t.parameter_world = numbers.shape[1], int(varied)
         memory = (ROW + ROW_APART) * (n + 1) + self._bind_rows(t, ints)
-        self._memory = memory
+        self._memory = t.memory_size_of_world = memory
         t.own_axes = 0
         self._set_tolerances(t)
         reach = reaches(m)
@@ -192,6 +198,9 @@ class Trees:
         solver._looks_first = not self.judges or len(solver._sprung()) > 0  # energy of springs may change unseen
         solver._watch(state, control, 0)
         t.contacts = joining(m, state, control)
+        if solver.collider is not None:
+            t.contacts = self._bind_contacts(state, control)
+            t.blow, t.slip = solver.touch.blow, solver.touch.slip
         self._rest = rest_of(m, solver.settings, state, state, control, t.contacts)
         t.rest = self._rest[0]
         solver._passes, solver._pace = t.passes, self.takes
@@ -234,7 +243,18 @@ class Trees:
 
     def _generic_kernel(self) -> Any:
         kinds = {p.kind for p in self.plan.places if p.kind >= 0}
-        return generic_kernel(int(self.model.drives.count) > 0, kinds, bool(self.closures))
+        return generic_kernel(int(self.model.drives.count) > 0, kinds, bool(self.closures), self.model.collision is not None)
+
+    def _bind_contacts(self, state: State, control: Control) -> Any:
+        """Contacts of the bodies, for these arrays."""
+        solver = self.solver
+        solver.collider.data.dt = solver.settings.dt
+        solver.collider.bind(state, control)
+        load_modules([collide_all.module], self.model.device)
+        solver.touch = Impacts()
+        fill(solver.touch, self.model, solver.collider.data.contacts.capacity, "blow slip")
+        solver._watch_contacts()
+        return solver.collider.data.contacts
 
     def _bind_rows(self, t: Any, ints: Any) -> int:
         """What rows beside the forest are given; returns how many numbers of working memory they need."""
@@ -243,14 +263,33 @@ class Trees:
         tables = RowTables(self.plan.forest(), self.closures, loose)
         t.cut, t.geared = ints([int(p.part) for p in places]), ints([int(i in tables.geared) for i in range(len(places))])
         t.closures, t.closure_first = len(tables.closures), 2 + ROOM * len(places)
-        if not tables.closures:
+        touches = m.collision is not None
+        if not tables.closures and not touches:
             return 0
         t.closure_kind, t.closure_item = ints([c.kind for c in tables.closures]), ints([c.item for c in tables.closures])
         t.closure_a, t.closure_b = ints([c.a for c in tables.closures]), ints([c.b for c in tables.closures])
-        t.springs, t.row_tables = m.springs, ints(packed_tables(tables))
-        t.row_numbers = wp.array(tables.parameters(m.worlds).ravel(), dtype=real, device=m.device)
-        t.row_stride, t.row_world, t.closed = m.worlds, 1, CLOSED[PRECISION]
-        return row_memory(tables)
+        t.springs, t.row_stride, t.row_world, t.closed = m.springs, m.worlds, 1, CLOSED[PRECISION]
+        numbers, memory = tables.parameters(m.worlds), row_memory(tables)
+        if not touches:
+            t.row_tables = ints(packed_tables(tables))
+            t.row_numbers = wp.array(numbers.ravel(), dtype=real, device=m.device)
+            return memory
+        bases, depth = [int(p.base) for p in places], [1] * len(places)
+        for i, base in enumerate(bases):
+            depth[i] += depth[base] if base >= 0 else 0
+        axes = int(sum(p.kind in (HINGE, SLIDER) for p in places))
+        room = room_of(int(self.solver.collider.data.contacts.capacity), axes, max(depth), len(places))
+        packed = packed_tables(tables, table_room(room))
+        t.row_tables, t.row_table_size = ints(packed * m.worlds), len(packed)
+        more = np.zeros((sum(CLOSURE_NUMBERS.values()) * room["closures"], m.worlds))
+        t.row_numbers = wp.array(np.concatenate([numbers, more]).ravel(), dtype=real, device=m.device)
+        t.most_laws, t.most_rows, t.most_paths = room["closures"], room["rows"], room["paths"]
+        t.point_of = wp.zeros(room["closures"] * m.worlds, dtype=wp.int32, device=m.device)
+        t.unsolved = wp.zeros(m.worlds, dtype=real, device=m.device)
+        link_of = [self.plan.link_of.get(b, -1) for b in range(len(m.com))]
+        t.link_of = ints(link_of)
+        t.fall = 20.0
+        return memory + law_memory(room, len(tables), len(places), max(depth))
 
     # ---- specialized code ----------------------------------------------------------------------------------------------------
 

@@ -17,8 +17,9 @@ from sharnir.engine.tree.forest import GROUND, Forest
 from sharnir.envelope import close_order
 from sharnir.tables import columns
 
-POINT, ANGLE, ROD, SPRING, GEAR = range(5)
-ROWS = (3, 1, 1, 1, 1)  # equations by kind
+POINT, ANGLE, ROD, SPRING, GEAR, CONTACT, FRICTION, LIMIT = range(8)
+LAW_KINDS = (CONTACT, FRICTION, LIMIT)  # of which there are others in every step, and whose impulses are bounded (`contact_rows`)
+ROWS = (3, 1, 1, 1, 1, 3, 1, 1)  # equations by kind
 SPEEDS = (1, 1, 3, 6, 0, 6, 1, 3, 3)  # numbers of a row on a link's joint, by the kinds of `forest`
 LOOSE = 6  # the same of a joint that may be disabled, so that its link floats
 PARAMETERS = {"point_a": 3, "point_b": 3, "axis_a": 3, "axis_b": 3}
@@ -126,6 +127,7 @@ class RowTables:
         """Whole numbers by name; lists that end in `_start` have one entry more than there are items."""
         t: dict[str, list[int]] = {"kind": [c.kind for c in self.closures], "a": [c.a for c in self.closures]}
         t |= {"b": [c.b for c in self.closures], "row_start": [0], "path_start": [0], "path": [], "offset": [], "y_start": [0]}
+        t |= {"speeds": [], "element": [0], "active": []}
         places: list[dict[int, int]] = []  # of each closure: link → its first number in a row
         for c, path in zip(self.closures, self.paths, strict=True):
             at, size = {}, 0
@@ -133,6 +135,7 @@ class RowTables:
                 at[link], size = size, size + self.speeds[link]
             places.append(at)
             t["path"] += path
+            t["speeds"] += [self.speeds[link] for link in path]
             t["offset"] += at.values()
             t["path_start"].append(len(t["path"]))
             t["row_start"].append(t["row_start"][-1] + ROWS[c.kind])

@@ -14,6 +14,7 @@ from typing import Any
 from sharnir.emit.program import QUOTIENTS, UNDEFINED, Program
 from sharnir.engine.tree.forest import FREE, INERTIAL, JOINT_LAWS, LAWS, ONE_AXIS, PRESCRIBED, SEVERAL, TURNING, Forest
 from sharnir.engine.tree.history import FIRST, KEPT
+from sharnir.engine.tree.contact_rows import LawLoopTree
 from sharnir.engine.tree.row_storage import RowLoopTree
 from sharnir.engine.tree.step import close_pose, finish, guess, project, report, solve, step
 from sharnir.engine.tree.storage import (
@@ -219,9 +220,9 @@ class Form:
             project(tree)
             p.say("const real joules = lost*real(4.0)/(h*h); lost = real(0.0);")
             p.say("if (renew) { stopped = 0; x.projected.data[w] += joules; } else taken += joules;")
-        with p.block("if (renew) {"):
+        with p.block("if (renew || overlaps) {" if tree.laws_are_rows else "if (renew) {"):
             guess(tree)
-            p.say("renew = false;")
+            p.say("renew = false; overlaps = false;" if tree.laws_are_rows else "renew = false;")
 
     def simulation(self) -> str:
         """The body for a simulation: it divides steps that do not converge, and may stop early, where a body is slow."""
@@ -229,7 +230,7 @@ class Form:
         tree.begins = True
         with p.block("for (;;) {"):
             if tree.rows:
-                with p.block("if (renew) {"):
+                with p.block("if (renew || overlaps) {" if tree.laws_are_rows else "if (renew) {"):
                     close_pose(tree)
             self.take_up()
             p.say("if (left == 0) {")
@@ -270,6 +271,8 @@ gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(k
         if tree.rows:
             before += tree.rows.clear_responses("fresh")
         after = "x.passes.data[w] = count; x.parts.data[w] = parts; x.change.data[w] = left_over; x.taken.data[w] = taken;"
+        if tree.laws_are_rows:
+            after += " x.unsolved.data[w] = unsolved;"
         after += " x.hit.data[w] = hit; x.work.data[w] += work; return broken ? -1 - made : made;"
         kept = f"stored(1) = real(gear + {CHOICES}*choice) + (restarted ? real(0.5) : real(0.0));"
         return self.whole(before, after, f"if (!broken) {{ {kept} {self.store()} }}")
@@ -296,6 +299,7 @@ gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(k
             "#define number(k) row_of_world[k]",
             "#endif",
             *self.declare(body),
+            *(self.tree.rows.solver() if self.tree.rows else ()),
             self.program.functions(),
             before,
             self.prepare(),
@@ -305,7 +309,7 @@ gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(k
             self.store() if store is None else store,
             *(f"#undef {name}" for name in ("number", "stored", "parameter", "axis_of", *(f"law_{n}" for n in names))),
             *(f"#undef joint_{name}" for name in JOINT_LAWS),
-            *(["#undef given"] if self.tree.rows else ()),
+            *(["#undef given", *self.tree.rows.undefined()] if self.tree.rows else ()),
             UNDEFINED,
             after,
         ]
@@ -380,10 +384,13 @@ class Loop(Form):
     def __init__(
         self, real: str, source: Source, own_axes: bool = False, factor_always: bool = False,
         kinds: tuple[int, ...] | None = None, pushed: bool = False, second_gear: Any = None, rows: bool = False,
+        touches: bool = False,
     ) -> None:  # fmt: skip
         self.program, self.source, self.real = Program(remembers=not rows, shared=SHARED), source, real
-        form = RowLoopTree if rows else LoopTree
+        form = LawLoopTree if touches else RowLoopTree if rows else LoopTree
         self.tree: LoopTree = form(self.program, own_axes, factor_always, kinds, pushed, second_gear)
+        if isinstance(self.tree, LawLoopTree):
+            self.tree.real = real
         self.tree.kept = KEPT[real]
 
     def declare(self, body: str) -> list[str]:

@@ -40,6 +40,7 @@ def close_rows(tree: Any) -> None:
     for _ in tree.rows.as_function("close_rows_exactly"):
         carry_impulses(tree, response_of, True)
         assemble(tree)
+        tree.rows.assemble_laws()
         factor_rows(tree)
         correct_impulses(tree, own_answer)
 

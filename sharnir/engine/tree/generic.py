@@ -10,6 +10,7 @@ import warp as wp
 from sharnir.engine.tree import exact_rows, exact_several
 from sharnir.engine.tree.after import break_joints, count, keep, store, store_report
 from sharnir.engine.tree.code import SIMULATION, Loop
+from sharnir.engine.tree.contact_runtime import gather_laws, store_contacts
 from sharnir.engine.tree.forest import BALL, KINDS, ROTOR, USUAL
 from sharnir.engine.tree.forms import is_taken_up, turn_twists
 from sharnir.engine.tree.row_runtime import forget_rows, set_rows, store_rows
@@ -54,8 +55,16 @@ def report_with_rows(t: wp.array(dtype=TreeStep), w: int):
     store_rows(t, w)
 
 
-def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
-    """The kernel that makes steps by the emitted C++ `body`; with drives of the table, and rows beside the forest, or without."""
+@wp.func
+def report_with_contacts(t: wp.array(dtype=TreeStep), w: int):
+    report_with_rows(t, w)
+    store_contacts(t, w)
+
+
+def make_kernel(body: str, name: str, drives: bool, rows: bool = False, touches: bool = False) -> Any:
+    """The kernel that makes steps by the emitted C++ `body`; with drives of the table, rows beside the forest, and contacts, or
+    without.
+    """
 
     @wp.func_native(body)
     def advance(t: wp.array(dtype=TreeStep), w: int, steps: int, fresh: int, reporting: int) -> int:
@@ -63,6 +72,8 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
         return 0
 
     look, begin, finish = (look_at_rows, load_with_rows, report_with_rows) if rows else (set_kinds, load, store_report)
+    if touches:
+        finish = report_with_contacts
 
     @wp.kernel(module=name, enable_backward=False)
     def tree_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int32)):
@@ -102,6 +113,10 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
             left = wp.min(left, most - step)
             reporting = int(step + left >= n[w] - 2 or t[0].loaded[w] == 1 or t[0].special == 1)
             reporting = wp.max(reporting, wp.static(int(drives)))  # which read what they gave in the last step
+            if wp.static(touches):  # points are found before a launch, for one step
+                left = 1
+                reporting = 1
+                gather_laws(t, w)
             made = advance(t, w, left, fresh, reporting)
             fresh = 0
             broken = made < 0
@@ -137,31 +152,34 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False) -> Any:
 
 
 ONE_AXIS, ALL = tuple(kind for kind in USUAL if kind != BALL), tuple(range(len(KINDS)))
-MODULES: tuple[tuple[str, tuple[int, ...], bool, bool], ...] = (
-    ("sharnir.trees", ONE_AXIS, False, False),
-    ("sharnir.trees_balls", USUAL, False, False),
-    ("sharnir.trees_all", ALL, True, False),
-    ("sharnir.trees_rows", ONE_AXIS, False, True),
-    ("sharnir.trees_rows_all", tuple(kind for kind in ALL if kind != ROTOR), True, True),
+BESIDE = tuple(kind for kind in ALL if kind != ROTOR)
+MODULES: tuple[tuple[str, tuple[int, ...], bool, bool, bool], ...] = (
+    ("sharnir.trees", ONE_AXIS, False, False, False),
+    ("sharnir.trees_balls", USUAL, False, False, False),
+    ("sharnir.trees_all", ALL, True, False, False),
+    ("sharnir.trees_rows", ONE_AXIS, False, True, False),
+    ("sharnir.trees_rows_all", BESIDE, True, True, False),
+    ("sharnir.trees_touching", ONE_AXIS, False, True, True),
+    ("sharnir.trees_touching_all", BESIDE, True, True, True),
 )
-"""Names, kinds of joints, whether drives of the table are known, and rows beside the forest. Few, so that little is compiled;
+"""Names, kinds of joints, whether drives of the table are known, rows beside the forest, and contacts. Few, so that little is compiled;
 laws of balls are half of the code, which most scenes do not need."""
 _kernels: dict[str, Any] = {}
 
 
-def generic_kernel(drives: bool, kinds: Collection[int] = (), rows: bool = False) -> Any:
-    """The kernel for any forest with joints of these kinds, with drives of the table and rows beside it or without."""
-    for which, (_, known, drives_too, rows_too) in enumerate(MODULES):
-        if set(kinds) <= set(known) and drives_too >= drives and rows_too == rows:
+def generic_kernel(drives: bool, kinds: Collection[int] = (), rows: bool = False, touches: bool = False) -> Any:
+    """The kernel for any forest with joints of these kinds, with drives of the table, rows beside it, contacts, or without."""
+    for which, (_, known, drives_too, rows_too, touches_too) in enumerate(MODULES):
+        if set(kinds) <= set(known) and drives_too >= drives and rows_too == (rows or touches) and touches_too == touches:
             return module_kernel(which)
     raise ValueError(f"no kernel has joints of all kinds {sorted(kinds)} {'and rows' if rows else ''}")
 
 
 def module_kernel(which: int) -> Any:
     """The kernel of one of MODULES."""
-    name, kinds, drives, rows = MODULES[which]
+    name, kinds, drives, rows, touches = MODULES[which]
     if name not in _kernels:
         gear = exact_rows if rows else exact_several
-        body = Loop(CPP, SIMULATION, pushed=True, kinds=kinds, second_gear=gear, rows=rows).simulation()
-        _kernels[name] = make_kernel(body, name, drives, rows)
+        body = Loop(CPP, SIMULATION, pushed=True, kinds=kinds, second_gear=gear, rows=rows, touches=touches).simulation()
+        _kernels[name] = make_kernel(body, name, drives, rows, touches)
     return _kernels[name]

@@ -130,16 +130,21 @@ class OneAxis:
         drive = clamp(-(law.servo_a * u1) - law.servo_b, -law.servo_bound, law.servo_bound)
         passive = -(law.a * u1) - law.b
         whole = whole - link.effort * h
+        if link.tree.laws_are_rows:
+            whole = whole + (link.row_friction + link.row_limit) * (4.0 / h)
         rest = whole - drive - passive
         back, rotor, push = motor_terms(link)
         motor = -(back * (u1 + (u0 - u1) * (0.5 * self.share(link)))) - push
         drive, passive = drive + motor, passive - motor + rotor * (u1 - u0)
         mean = 0.5 * (u0 + u1)
         at_limit = absolute(link.limit) > 0.0
-        link.p_limit = select(at_limit, rest - friction_at_limit(rest, u1, mean, law), 0.0)
+        friction = link.row_friction * (4.0 / h) if link.tree.laws_are_rows else friction_at_limit(rest, u1, mean, law)
+        link.p_limit = select(at_limit, rest - friction, 0.0)
         link.p_friction, link.p_drive, link.p_axis = rest - link.p_limit, drive, whole
         spring = -(h * (link.stiffness * (link.q - link.rest + 0.5 * h * mean)))
         link.p_lost = -((passive - spring + rest) * mean)
+        if link.tree.laws_are_rows:
+            return
         # the impact at the end of the step gives back what is thrown back beyond restitution, about
         more = u1 - leaving_speed(link.limit, u0, link.restitution)
         back = select(
@@ -161,6 +166,13 @@ class OneAxis:
         if not (is_zero(kp) and is_zero(c)):
             link.tree.note_unknown(not_(link.SU > 0.0))
         u0, limit, law = link.u0, link.limit, self.prepare_law(link)
+        if link.tree.laws_are_rows:
+            rests = (link.stuck > 0.5) | not_(absolute(u0) > 0.0)
+            link.mode, link.goal, link.hold, link.slide, link.limit = 0.0, u0, 0.0, 0.0, 0.0
+            link.row_bound = select(rests, law.hold, law.slide)
+            link.law_a, link.law_b = law.a, law.b
+            link.servo_a, link.servo_b = linear_servo(law, u0)
+            return
         holds = ((link.stuck > 0.5) | (absolute(u0) * link.SU <= law.hold)) & (law.hold > 0.0)
         link.mode, link.goal = select(holds, HELD, sign(link.z)), u0
         link.law_a, link.law_b, link.hold, link.slide = law.a, law.b, law.hold, law.slide
@@ -266,6 +278,10 @@ class OneAxis:
         axis that takes its new state at once misleads those beyond it, and the active set goes round in circles.
         """
         link.z_free = link.z + link.dz
+        if link.tree.laws_are_rows:
+            free = 4.0 / link.h * link.ratio * link.z_free - link.u0
+            link.tree.note_suspect(beyond_servo(link, link.h, free))
+            return
         link.dz = select(is_locked(link.mode), self.to_goal(link), link.dz)
         wrong, rare, _, _ = self.compare(link)
         link.tree.note_suspect(wrong | rare)
@@ -283,6 +299,9 @@ class OneAxis:
 
     def judge(self, link: Any) -> None:
         """Linearize the laws anew, where they do something else than expected."""
+        if link.tree.laws_are_rows:
+            self.judge_servo(link)
+            return
         wrong, rare, expected, mode = self.compare(link)
         for _ in link.when(rare):
             self.solve_laws(link, expected)
@@ -293,6 +312,15 @@ class OneAxis:
                 turns = direction(mode) * direction(link.mode) < 0.0  # between sliding one way and the other it stays
                 link.goal = select(turns | (mode > STAYING - 0.5), 0.0, link.u0)
                 link.mode = select(turns, STAYING, mode)
+
+    def judge_servo(self, link: Any) -> None:
+        """Linearize the servo anew, where it reaches its bound or leaves it."""
+        u1 = 4.0 / link.h * link.ratio * link.z_free - link.u0
+        a, b = linear_servo(self.prepare_law(link), u1)
+        off = absolute((a - link.servo_a) * u1 + b - link.servo_b) > link.tree.law_tolerance
+        for _ in link.when(off):
+            for _ in link.tree.when_to_linearize():
+                link.servo_a, link.servo_b = a, b
 
     def goes_on(self, link: Any, expected: Any) -> Any:
         """Whether friction slides as it did, against the path of the step, once laws are corrected one at a time.
@@ -402,6 +430,9 @@ class OneAxis:
         mode, limit, u0 = link.mode, link.limit, link.u0
         self.note_work(link)
         self.learn_response(link)
+        if link.tree.laws_are_rows:
+            self.keep_rare(link, self.end_speed(link), link.stuck, 0.0)
+            return
         holds = ((mode > HELD - 0.5) & (mode < HELD + 0.5)) | ((mode > HOLDING - 0.5) & (mode < HOLDING + 0.5))
         stays = (mode > STAYING - 0.5) & (mode < STAYING + 0.5) & (link.hold > 0.0)
         free = 4.0 / link.h * link.ratio * link.z_free - u0  # u₁ without friction
@@ -423,6 +454,9 @@ class OneAxis:
         """Before velocities are projected: the axis is held, leaves a limit, or is free. The guess of the next step is kept."""
         link.z_new = link.z
         link.z, link.given, link.slope = 0.0, 0.0, 0.0
+        if link.tree.laws_are_rows:
+            link.lock = link.jump = 0.0
+            return
         for _ in link.acting():
             leaves = link.mode > LEAVING - 0.5
             link.lock = select((link.stuck > 0.5) | leaves, 1.0, 0.0)

@@ -14,7 +14,7 @@ from sharnir.types import real, vec3
 GIVEN, KEPT = offsets(PARAMETERS), offsets(WORK)
 GIVEN_SIZE, KEPT_SIZE = wp.constant(sum(PARAMETERS.values())), wp.constant(sum(WORK.values()))
 AT_LENGTH, AT_STIFFNESS, AT_DAMPING, AT_ON = (wp.constant(GIVEN[n]) for n in ("length", "stiffness", "damping", "on"))
-AT_FORCE = wp.constant(KEPT["force"])
+AT_FORCE, AT_BLOW, AT_SLIP = (wp.constant(KEPT[name]) for name in ("force", "blow", "slip"))
 OF_LINK = wp.constant(ROW + ROW_APART + sum(LINK_FIELDS.values()))  # working memory of a link, with that for rows
 IS_ROD, IS_SPRING, IS_GEAR, IS_OUT = (wp.constant(k) for k in (ROD, SPRING, GEAR, OFF))
 
@@ -28,9 +28,15 @@ def give(t: Any, c: int, what: int, w: int, x: real):
 @wp.func
 def carried(t: Any, c: int, w: int) -> vec3:
     """The force that a closure carries (`rows.report_rows`)."""
+    return kept(t, c, w, AT_FORCE)
+
+
+@wp.func
+def kept(t: Any, c: int, w: int, what: int) -> vec3:
+    """A vector of a closure in the working memory."""
     out = vec3(real(0.0))
     for k in range(3):
-        at = OF_LINK * (t[0].links + 1) + KEPT_SIZE * c + AT_FORCE + k
+        at = OF_LINK * (t[0].links + 1) + KEPT_SIZE * c + what + k
         out[k] = t[0].memory[at * t[0].memory_number + memory_of(t, w)]
     return out
 

@@ -24,18 +24,19 @@ DEPENDENT, HELD, WIDE = (1e-10, 1e-4), (1e-13, 1e-6), (1e-9, 1e-4)
 FALLS = 0.25  # of the square of the largest gap: what a round that closes the pose leaves of it
 # of links, where there are rows
 LINK_FIELDS = {"origin": 3, "row_f": 3, "row_n": 3, "row_e": 1, "path_e": 1}
+LINK_FIELDS |= dict.fromkeys(("row_bound", "row_friction", "row_limit"), 1)  # of the laws of axes that are rows (`contact_rows`)
 # of the second gear: what impulses add to a link's derivative; what its base feels of its joint's motion, by columns
 LINK_FIELDS |= {"row_A": 1, "row_B": 9, "row_C": 9, "row_D": 9, "column_l": 3, "column_a": 3, "columns_l": 9, "columns_a": 9}
 PATH = ("l", "n", "rate_l", "rate_n")  # force and moment of J, then of J₁
 LINK_FIELDS |= {f"path_{part}{k}": 3 for k in range(MOST) for part in PATH}
-VECTORS = ("start_a", "start_b", "start", "arm_a", "arm_b", "line", "line_1", "force")
+VECTORS = ("start_a", "start_b", "start", "arm_a", "arm_b", "line", "line_1", "force", "blow", "slip")
 WORK = dict.fromkeys(VECTORS, 3) | {"soft": 1, "by_a": 1, "by_b": 1}  # of closures
-PER_ROW = ("impulse", "gap", "rest", "could", "soft", "turn", "pivot", "taken", "size_l", "size_n", "last", "before")
+PER_ROW = ("impulse", "gap", "rest", "could", "soft", "turn", "pivot", "taken", "size_l", "size_n", "last", "before", "low", "high")
 KEPT = ("last", "before")  # of these, between steps
 RESPONSES = ("y", "x", "rate")
 TABLES = (
     "kind", "a", "b", "row_start", "path_start", "path", "offset", "y_start", "block_i", "block_j", "shared_start", "shared_i",
-    "shared_j", "first", "matrix_start",
+    "shared_j", "first", "matrix_start", "speeds", "element", "active",
 )  # fmt: skip
 
 
@@ -108,6 +109,24 @@ class RowMath:
     get: Any
     put: Any
 
+    # ---- rows whose impulses are bounded, where there are such (`contact_rows`)
+
+    def before(self, r: Any) -> Any:
+        """The end of the rows that are eliminated before row r."""
+        return r
+
+    def assemble_laws(self) -> None:
+        """Complete W."""
+
+    def solve_laws(self) -> None:
+        """Find what changes their impulses, in `rest`."""
+
+    def keep_laws(self) -> None:
+        """What they did in the step."""
+
+    def note_impacts(self) -> None:
+        """Impulses with which velocities were projected."""
+
     @property
     def share(self) -> Any:
         """How much of the gap of a weld a step closes: its rounding is not to shake velocities."""
@@ -179,7 +198,8 @@ class NumberRows(RowMath):
         self.tree.changed += int(condition)
 
     def size(self, name: str) -> Any:
-        return {"blocks": len(self.tables.tables["block_i"]), **self.tables.sizes()}[name]
+        sizes = self.tables.sizes()
+        return {"blocks": len(self.tables.tables["block_i"]), "equal": sizes["rows"], **sizes}[name]
 
     def closures(self) -> Iterator[ClosureView]:
         return (ClosureView(self, c) for c in range(len(self.tables.closures)))
@@ -272,18 +292,35 @@ class LoopRows(RowMath):
         bounds = {"dependent": DEPENDENT, "held": HELD, "wide": WIDE}
         parts = [f"{name} = sizeof(real) == 8 ? real({x!r}) : real({y!r})" for name, (x, y) in bounds.items()]
         lines.append("const real " + ", ".join(parts) + "; (void)wide;")
-        lines.append(f"const int* const t_all = {owner}row_tables.data;")
-        lines += [f"const int n_{name} = t_all[{k}];" for k, name in enumerate(COUNTS)]
+        lines.append(f"const int* const t_all = {owner}row_tables.data{self.tables_of_world(owner)};")
+        lines += [f"const int n_{name} = t_all[{k}]; (void)n_{name};" for k, name in enumerate(COUNTS)]
         lines += [f"const int* const t_{name} = t_all + t_all[{len(COUNTS) + k}];" for k, name in enumerate(TABLES)]
         lines += [f"const int at_links = memory_size, at_closures = at_links + {self.tree.row_size}*(links + 1);"]
         lines += [f"const int at_rows = at_closures + {self.record}*n_closures;"]
         lines += [f"const int at_y = at_rows + {len(PER_ROW)}*n_rows, at_matrix = at_y + {len(RESPONSES)}*n_responses;"]
-        lines += ["const int memory_with_rows = at_matrix + 2*n_matrix; (void)memory_with_rows;"]
+        lines += self.last_head(owner)
         given = f"{owner}row_numbers.data[({self.record_given}*c + (k))*{owner}row_stride + w*{owner}row_world]"
         return [*lines, f"#define given(k) {given}"]
 
     resting, closing = value("resting", "bool"), value("closing", "bool")
     dependent, held = value("dependent"), value("held")
+    kinds: dict[int, Any] = CLOSURES
+
+    def solver(self) -> list[str]:
+        """C++ before the program, of what rows whose impulses are bounded need."""
+        return []
+
+    def undefined(self) -> list[str]:
+        """C++ after the program."""
+        return []
+
+    def tables_of_world(self, owner: str) -> str:
+        """C++: where the tables of a world begin."""
+        return ""
+
+    def last_head(self, owner: str) -> list[str]:
+        """The last declarations."""
+        return ["const int memory_with_rows = at_matrix + 2*n_matrix; (void)memory_with_rows;"]
 
     def as_function(self, name: str) -> Iterator[None]:
         rests, closes = self.tree.rests, self.tree.closes
@@ -334,13 +371,13 @@ class LoopRows(RowMath):
         """C++ that clears what link i has for rows."""
         return f"for (int k = 0; k < {self.tree.row_size}; ++k) number({self.tree.row_place(i)} + k) = real(0.0);"
 
-    def _copies(self, text: str) -> str:
+    def _copies(self, text: str, rows: str = "n_equal") -> str:
         """C++ for what is kept of every row's impulse, `own`, and the row of the state where it is stored, `at`."""
         out = []
         for k, name in enumerate(KEPT):
-            own, at = self._place(name, "r"), f"stored(x.closure_first + n_closures + {len(KEPT)}*r + {k})"
+            own, at = self._place(name, "r"), f"stored(x.closure_first + n_equal_closures + {len(KEPT)}*r + {k})"
             out.append(text.format(own=own, at=at))
-        return "for (int r = 0; r < n_rows; ++r) { " + " ".join(out) + " }"
+        return f"for (int r = 0; r < {rows}; ++r) {{ " + " ".join(out) + " }"
 
     def load(self) -> str:
         return self._copies("{own} = {at};")
@@ -350,7 +387,7 @@ class LoopRows(RowMath):
 
     def rescale(self) -> str:
         """For a step that is longer by `factor`."""
-        return self._copies("{own} *= factor*factor;")
+        return self._copies("{own} *= factor*factor;", "n_rows")
 
     def clear_responses(self, condition: str) -> str:
         """C++ that clears responses of all rows: links may hang otherwise than they did."""
@@ -368,10 +405,9 @@ class LoopRows(RowMath):
             yield ClosureView(self, "c")
 
     def kinds_of(self, c: str) -> Iterator[Any]:
-        kinds = list(CLOSURES)
-        for kind in kinds:
+        for kind, closure in self.kinds.items():
             with self.program.block(f"{'else ' if kind else ''}if (t_kind[c] == {kind}) {{"):
-                yield CLOSURES[kind]
+                yield closure
 
     def end(self, c: str, side: str) -> LinkView:
         return LinkView(self.tree, f"end_{side}")
@@ -459,7 +495,9 @@ class RowLoopTree(LoopTree):
         self.row_start, self.row_size = {}, 0
         for name, size in LINK_FIELDS.items():
             self.row_start[name], self.row_size = self.row_size, self.row_size + size
-        self.rows = LoopRows(self)
+        self.rows: LoopRows = self.make_rows(self)
+
+    make_rows: Any = LoopRows
 
     def sweep(self) -> AbstractContextManager[None]:
         """Loops are functions: there are so many that one long function would be compiled twice as long."""
@@ -493,18 +531,21 @@ class RowLoopTree(LoopTree):
         return super().get(at, name)
 
 
-COUNTS = ("closures", "rows", "blocks", "responses", "matrix")
+COUNTS = ("closures", "rows", "blocks", "responses", "matrix", "equal", "equal_closures")
+"""Of all; `equal` and `equal_closures` are those whose impulses are not bounded, which come first."""
 
 
-def packed_tables(tables: RowTables) -> list[int]:
-    """Sizes, where the tables begin, and the tables."""
+def packed_tables(tables: RowTables, room: dict[str, int] | None = None) -> list[int]:
+    """Sizes, where the tables begin, and the tables; `room`: how many entries more some of them get."""
+    more = room or {}
     sizes = tables.sizes() | {"closures": len(tables.closures), "blocks": len(tables.tables["block_i"])}
+    sizes |= {"equal": sizes["rows"], "equal_closures": sizes["closures"]}
     head = [sizes[name] for name in COUNTS]
     at = len(COUNTS) + len(TABLES)
     for name in TABLES:
         head.append(at)
-        at += len(tables.tables[name])
-    return head + [x for name in TABLES for x in tables.tables[name]]
+        at += len(tables.tables[name]) + more.get(name, 0)
+    return head + [x for name in TABLES for x in tables.tables[name] + [0] * more.get(name, 0)]
 
 
 def row_memory(tables: RowTables) -> int:

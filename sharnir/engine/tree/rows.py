@@ -64,6 +64,7 @@ class Kind:
     """What the kinds of closures share. A wrench is force and moment on link a, then on link b, about the links' origins."""
 
     rows = 1
+    closes = True  # whether a pose is closed by displacements until its gaps are none
 
     def begin(self, c: Any) -> None:
         """Vectors of the start of the step."""
@@ -82,6 +83,11 @@ class Kind:
         """1/m²: makes squares of gaps those of angles."""
         r2 = dot(c.arm_a, c.arm_a) + dot(c.arm_b, c.arm_b)
         return select(r2 > 0.0, 1.0 / select(r2 > 0.0, r2, 1.0), 0.0)
+
+    def opening(self, c: Any, gaps: list[Any]) -> Any:
+        """Square of the gaps as an angle, or where the pose is closed as they are."""
+        unit = select(c.rows.closing, 1.0, self.unit(c)) if self.closes else self.unit(c)
+        return dot(gaps, gaps) * unit
 
     def wrenches(self, c: Any) -> Wrenches:
         """J of every row."""
@@ -256,6 +262,8 @@ class Spring(Kind):
     Its gap is what its impulse is off, as a length.
     """
 
+    closes = False
+
     def start_gap(self, c: Any) -> list[Any]:
         return [0.0]
 
@@ -311,7 +319,7 @@ class Gear(Kind):
         c.put_row(0, "size_n", 0.0)
 
 
-CLOSURES = {POINT: Point(), ANGLE: Angle(), ROD: Rod(), SPRING: Spring(), GEAR: Gear()}
+CLOSURES: dict[int, Kind] = {POINT: Point(), ANGLE: Angle(), ROD: Rod(), SPRING: Spring(), GEAR: Gear()}
 
 
 # ---- joints on a path --------------------------------------------------------------------------------------------------------
@@ -516,11 +524,12 @@ def begin_rows(tree: Any) -> None:
 def keep_rows(tree: Any) -> None:
     """Impulses of the step, for the guess of the next; none of rows that depend on others: along these they would add up."""
     rows = tree.rows
-    for r in rows.range(0, rows.size("rows")):
+    for r in rows.range(0, rows.size("equal")):
         last, impulse = rows.get("last", r), rows.get("impulse", r)
         now = select(absolute(rows.get("pivot", r)) > 0.0, impulse, 0.0)
         rows.put("before", r, select(absolute(last) > 0.0, last, now))
         rows.put("last", r, now)
+    rows.keep_laws()
 
 
 def evaluate_rows(tree: Any) -> None:
@@ -535,9 +544,8 @@ def evaluate_rows(tree: Any) -> None:
             gaps = [gap + change * 2.0 for gap, change in zip(start, kind.evaluate(c), strict=True)]
             for k, gap in enumerate(gaps):
                 c.put_row(k, "gap", gap)
-            unit = kind.unit(c) if isinstance(kind, Spring) else select(tree.closing, 1.0, kind.unit(c))
-            unit = select(c.on > 0.5, unit, 0.0)
-            tree.rows.raise_open(dot(gaps, gaps) * unit, dot(start, start) * unit)
+            on = select(c.on > 0.5, 1.0, 0.0)
+            tree.rows.raise_open(kind.opening(c, gaps) * on, kind.opening(c, start) * on)
             kind.push(c, [c.impulse(k) for k in range(kind.rows)])
 
 
@@ -554,6 +562,7 @@ def close_rows(tree: Any, factor: bool) -> None:
         for _ in tree.when_factored(factor):
             carry_impulses(tree, response_of, False)
             assemble(tree)
+            tree.rows.assemble_laws()
             factor_rows(tree)
         correct_impulses(tree, own_answer)
 
@@ -635,15 +644,15 @@ def factor_rows(tree: Any) -> None:
     rows = tree.rows
     gap = rows.keep(select(rows.resting & not_(rows.closing), 0.0, minimum(sqrt(rows.open), WIDEST)))  # speeds are no gaps
     for r in rows.range(0, rows.size("rows")):
-        first = rows.whole("first", r)
+        first, end = rows.whole("first", r), rows.before(r)
         for s in rows.range(first, r):
             at, start = rows.entry(r, s), rows.most(first, rows.whole("first", s))
-            for n in rows.range(start, s):
+            for n in rows.range(start, rows.before(s)):
                 of_r, of_s = rows.entry(r, n), rows.entry(s, n)
                 rows.put("lower", at, rows.get("lower", at) - rows.get("lower", of_r) * rows.get("upper", of_s))
                 rows.put("upper", at, rows.get("upper", at) - rows.get("lower", of_s) * rows.get("upper", of_r))
         rows.put("taken", r, 0.0)
-        for s in rows.range(first, r):
+        for s in rows.range(first, end):
             at, pivot = rows.entry(r, s), rows.get("pivot", s)
             lower, upper = rows.get("lower", at), rows.get("upper", at)
             rows.put("taken", r, rows.get("taken", r) + lower * upper * pivot)
@@ -658,15 +667,16 @@ def factor_rows(tree: Any) -> None:
 
 
 def substitute(tree: Any) -> None:
-    """rest ← W⁻¹ rest."""
+    """rest ← W⁻¹ rest; of rows with bounded impulses, what the laws allow (`contact_rows`)."""
     rows = tree.rows
     count = rows.size("rows")
     for r in rows.range(0, count):
-        for s in rows.range(rows.whole("first", r), r):
+        for s in rows.range(rows.whole("first", r), rows.before(r)):
             rows.put("rest", r, rows.get("rest", r) - rows.get("lower", rows.entry(r, s)) * rows.get("rest", s))
-    for r in rows.range(0, count):
+    for r in rows.range(0, rows.size("equal")):
         rows.put("rest", r, rows.get("rest", r) * rows.get("pivot", r))
+    rows.solve_laws()
     for r in rows.range(0, count, back=True):
         x = rows.get("rest", r)
-        for s in rows.range(rows.whole("first", r), r):
+        for s in rows.range(rows.whole("first", r), rows.before(r)):
             rows.put("rest", s, rows.get("rest", s) - rows.get("upper", rows.entry(r, s)) * x)

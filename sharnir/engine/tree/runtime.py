@@ -104,6 +104,14 @@ class TreeSettings:
 
 
 @wp.struct
+class Impacts:
+    """What steps tell of points of contact, [point, world], see `TreeStep`."""
+
+    blow: wp.array2d(dtype=vec3)
+    slip: wp.array2d(dtype=vec3)
+
+
+@wp.struct
 class TreeStep:
     """All that steps of trees read and write. Kernels have it as an array of one element."""
 
@@ -158,6 +166,17 @@ class TreeStep:
     row_numbers: wp.array(dtype=real)  # [number of the closure, world]
     row_stride: wp.int32
     row_world: wp.int32
+    row_table_size: wp.int32  # where every world has its own tables: their size
+    memory_size_of_world: wp.int32
+    link_of: wp.array(dtype=wp.int32)  # [body] −1: it is fixed
+    most_laws: wp.int32  # closures, rows and links on their paths for which there is room, of contacts and laws of axes
+    most_rows: wp.int32
+    most_paths: wp.int32
+    point_of: wp.array(dtype=wp.int32)  # [closure of these + most_laws · world] its point of contact, −1: none
+    blow: wp.array2d(dtype=vec3)  # [point, world] N·s on b, of impacts; and m/s, how it slips at the end of the step
+    slip: wp.array2d(dtype=vec3)
+    unsolved: wp.array(dtype=real)  # [world] what contacts were missed by
+    fall: real  # 1/s², about the largest acceleration of an axis, of the scene
     closed: real  # rad or m, of a gap that counts as none
     own_axes: wp.int32  # 1: twists are stored in the links' own axes
     acted_tolerance: real  # the same where laws act

@@ -316,6 +316,7 @@ def project(tree: Any) -> None:
         compute_momenta_once(tree, True)
         if tree.rows:
             close_rows(tree, True)
+            tree.rows.note_impacts()
         for link in tree.links():
             for joint in link.joints():
                 u, g = joint.carried(link)

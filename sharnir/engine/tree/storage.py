@@ -316,6 +316,7 @@ class Stage:
 
     rests = False  # whether velocities are projected
     closes = False  # whether rows are closed by displacements
+    laws_are_rows = False  # whether friction and limits of single axes are rows beside the forest (`contact_rows`)
 
     @property
     def resting(self) -> Any:

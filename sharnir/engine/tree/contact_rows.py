@@ -1,0 +1,311 @@
+"""Rows whose impulses are bounded: points of contact, and friction and limits of axes where bodies touch.
+
+Where something touches, friction and limits of axes are no part of the forest's factors: they are rows like those of contact, so
+that a blow breaks a held joint loose in the same step. All of them are solved as one problem (`contact.cones`) on the forest's
+response. With w a quarter of h times the speed at the end of the step, u₁ = 2ū − u₀,
+
+    contact     along the normal: u₁ ≥ min(0, −2 gap/h − u₀), so that the gap is closed at the end of the step and not before; in a
+                step that begins closed, u₁ ≥ 0. Across it: Coulomb's friction against u₁
+    friction    of an axis, |impulse| ≤ bound, against u₁
+    limit       as the normal of a contact
+
+What approaches still when a gap has closed is an impact: velocities are projected on what contacts, limits and joints allow, and
+leave at the speed of restitution (`step.project`, where w is half of h times the speed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sharnir.contact.cones import NUMBERS, VECTORS, cone_solver
+from sharnir.emit.algebra import ZERO, Vector, cross, dot
+from sharnir.emit.expressions import absolute, maximum, minimum, node, select, sqrt, value
+from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT
+from sharnir.engine.tree.row_storage import ClosureView, LoopRows, RowLoopTree
+from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches, arms, end_line_rate, line_rate, stiffen_arms
+from sharnir.laws.axis import not_
+
+UNBOUNDED = 1e30
+SLOW, SLANTED = 1e-3, 1e-6  # of what falls in a step, and of the speed of a point: approaches that are no impact
+SLOP = 1e-5  # of the scene's length: an overlap that is as small is left alone
+MOST_REPAIR = 0.02  # of the scene's length, by which overlapping bodies are displaced in a step
+NEAR = 1e-9  # rad or of the scene's length: gaps that are closed
+
+
+class Contact(Kind):
+    """A point of contact: `axis_a` is the normal, from a to b, `axis_b` a direction across it, world axes.
+
+    `length` and `ratio` are the coefficients of friction along `axis_b` and across both, `stiffness` is the restitution. Points
+    are on the two surfaces.
+    """
+
+    rows = 3
+    closes = False
+
+    def begin(self, c: Any) -> None:
+        super().begin(c)
+        for _ in c.rows.unless_resting():
+            c.line_1 = point_speed(c.b, c.start_b) - point_speed(c.a, c.start_a)
+            c.blow = ZERO
+
+    def start_gap(self, c: Any) -> list[Any]:
+        return [0.0, 0.0, 0.0]
+
+    def directions(self, c: Any) -> tuple[Vector, Vector, Vector]:
+        n, t = c.axis_a, c.axis_b
+        rubs = select(c.rows.closing, 0.0, 1.0)
+        return n, t * (c.length * rubs), cross(n, t) * (c.ratio * rubs)
+
+    def evaluate(self, c: Any) -> list[Any]:
+        half = arms(c)
+        n, s, t = self.directions(c)
+        rests = c.rows.resting
+        before = c.line_1
+        gap, u0 = dot(n, c.start), dot(n, before)
+        w = half - before * select(rests, 0.0, 0.5)
+        for _ in c.rows.unless_resting():
+            end = (half * 2.0 - before) * (2.0 / c.h)
+            c.slip = end - n * dot(n, end)
+        touches = gap <= NEAR / c.rows.tree.per_metre + absolute(u0) * NEAR
+        closes = c.rows.closing
+        c.put_row(0, "high", select(rests & not_(touches) & not_(closes), -1.0, 1.0))
+        leaves = c.stiffness * maximum(-u0, 0.0)
+        slop = SLOP / c.rows.tree.per_metre
+        apart = -0.5 * (maximum(gap, -MOST_REPAIR / c.rows.tree.per_metre) + 0.5 * slop)
+        least = select(closes, apart, select(rests, leaves, 0.5 * minimum(0.0, -gap - u0)))
+        c.soft = gap + 2.0 * dot(n, half)
+        return [dot(n, w) - least, dot(s, w), dot(t, w)]
+
+    def opening(self, c: Any, gaps: list[Any]) -> Any:
+        """What overlaps still."""
+        over = minimum(0.0, gaps[0])
+        return select(c.rows.closing, over * over, 0.0)
+
+    def unit(self, c: Any) -> Any:
+        return 0.0
+
+    def wrenches(self, c: Any) -> Wrenches:
+        return [(-e, cross(e, c.arm_a), e, cross(c.arm_b, e)) for e in self.directions(c)]
+
+    def rates(self, c: Any) -> Wrenches:
+        return [line_rate(c, e) for e in self.directions(c)]
+
+    def end_rates(self, c: Any) -> Wrenches:
+        return [end_line_rate(c, e) for e in self.directions(c)]
+
+    def force(self, c: Any, impulses: list[Any]) -> Vector:
+        n, s, t = self.directions(c)
+        out: Vector = n * impulses[0] + s * impulses[1] + t * impulses[2]
+        return out
+
+    def stiffen(self, c: Any, impulses: list[Any]) -> None:
+        stiffen_arms(c, self.force(c, impulses))
+
+    carries = force
+
+    def keep(self, c: Any) -> Any:
+        """Whether the point stopped what approached."""
+        u0, p = dot(c.axis_a, c.line_1), c.impulse(0)
+        c.rows.note_overlap(c.soft < -(SLOP / c.rows.tree.per_metre))
+        slow = SLOW * 0.5 * c.h * c.rows.tree.fall + SLANTED * sqrt(dot(c.line_1, c.line_1))
+        return (p > 0.0) & (u0 < -slow)
+
+
+def point_speed(link: Any, arm: Vector) -> Vector:
+    """½ h times the speed of a point of a link at the start of the step; `arm` from the link's origin."""
+    v: Vector = link.V + cross(link.W, arm - link.local_com)
+    return v
+
+
+class AxisLaw(Gear):
+    """A law on the axis of link a."""
+
+    closes = False
+
+    def push(self, c: Any, impulses: list[Any]) -> None:
+        c.a.add(row_e=c.by_a * impulses[0])
+
+    def enter(self, c: Any, exact: bool) -> None:
+        c.a.add(path_e=c.by_a)
+        c.put_row(0, "size_l", 0.0)
+        c.put_row(0, "size_n", 0.0)
+
+    def start_gap(self, c: Any) -> list[Any]:
+        return [0.0]
+
+
+class Friction(AxisLaw):
+    """Dry friction: the bound is `row_bound` of the link; an axis that was held stays so in an impact."""
+
+    def evaluate(self, c: Any) -> list[Any]:
+        a, rests = c.a, c.rows.resting
+        by = select(rests, 1.0, a.ratio)
+        c.by_a = by
+        held = select(a.stuck > 0.5, UNBOUNDED, 0.0)
+        bound = select(c.rows.closing, 0.0, select(rests, held, 0.25 * c.h * a.row_bound))
+        c.put_row(0, "low", -bound)
+        c.put_row(0, "high", bound)
+        a.row_friction = c.impulse(0)
+        return [by * a.z - select(rests, 0.0, 0.25 * c.h * a.u0)]
+
+    def keep(self, c: Any) -> Any:
+        a, p = c.a, c.impulse(0)
+        held = absolute(p) < c.row(0, "high") * (1.0 - 1e-9)
+        stops = held & not_(a.stuck > 0.5) & (absolute(a.u0) > 0.0)
+        a.stuck = select(held, 1.0, 0.0)
+        return stops
+
+
+class Limit(AxisLaw):
+    """A limit: `ratio` is 1 for the lower, −1 for the upper one."""
+
+    def evaluate(self, c: Any) -> list[Any]:
+        a, rests, side = c.a, c.rows.resting, c.ratio
+        by = side * select(rests, 1.0, a.ratio)
+        c.by_a = by
+        u0, h = side * a.u0, c.h
+        room = select(side > 0.0, a.q - a.limit_lower, a.limit_upper - a.q)
+        touches = room <= NEAR * (1.0 / c.rows.tree.per_metre + 1.0)
+        off = (rests & not_(touches)) | c.rows.closing
+        c.put_row(0, "low", 0.0)
+        c.put_row(0, "high", select(off, 0.0, UNBOUNDED))
+        a.row_limit = side * c.impulse(0)
+        least = select(rests, 0.5 * h * a.restitution * maximum(-u0, 0.0), 0.25 * h * minimum(0.0, -2.0 * room / h - u0))
+        return [by * a.z - select(rests, 0.0, 0.25 * h * u0) - least]
+
+    def keep(self, c: Any) -> Any:
+        a, p, side = c.a, c.impulse(0), c.ratio
+        acts = p > 0.0
+        a.limit = select(acts, side * p, a.limit)
+        return acts & (side * a.u0 < -(SLOW * c.rows.tree.fall))
+
+
+LAWS: dict[int, Kind] = {CONTACT: Contact(), FRICTION: Friction(), LIMIT: Limit()}
+WITH_LAWS = CLOSURES | LAWS
+
+
+# ---- C++ for rows that are others in every step ------------------------------------------------------------------------------
+
+
+def assemble_text(y: str, x: str) -> str:
+    """C++ that completes W by the rows of laws: the responses of a row are spread over all joints, then each row gathers them."""
+    return f"""for (int cs = n_equal_closures; cs < n_closures; ++cs) for (int s = t_row_start[cs]; s < t_row_start[cs + 1]; ++s) {{
+for (int k = t_path_start[cs]; k < t_path_start[cs + 1]; ++k) {{ const int i = 6*t_path[k], at = t_y_start[s] + t_offset[k];
+for (int d = 0; d < t_speeds[k]; ++d) {{ number(at_spread + i + d) = {y.format("at + d")};
+number(at_spread + 6*links + i + d) = {x.format("at + d")}; }} }}
+for (int cr = 0; cr < n_closures; ++cr) {{ if (cr == n_equal_closures) cr = cs;
+for (int r = t_row_start[cr]; r < t_row_start[cr + 1]; ++r) {{ if (r >= n_equal && r < s) continue;
+real sum = real(0.0), other = real(0.0);
+for (int k = t_path_start[cr]; k < t_path_start[cr + 1]; ++k) {{ const int i = 6*t_path[k], at = t_y_start[r] + t_offset[k];
+for (int d = 0; d < t_speeds[k]; ++d) {{ sum += {x.format("at + d")}*number(at_spread + i + d);
+other += {y.format("at + d")}*number(at_spread + 6*links + i + d); }} }}
+if (r < n_equal) {{ const int at = t_matrix_start[s] + r; number(at_matrix + 2*at) = other; number(at_matrix + 2*at + 1) = sum; }}
+else {{ const int at = t_matrix_start[r] + s; number(at_matrix + 2*at) = sum; number(at_matrix + 2*at + 1) = sum; }} }} }}
+for (int k = t_path_start[cs]; k < t_path_start[cs + 1]; ++k) {{ const int i = 6*t_path[k];
+for (int d = 0; d < t_speeds[k]; ++d) number(at_spread + i + d) = number(at_spread + 6*links + i + d) = real(0.0); }} }}"""
+
+
+def solve_text(place: Any) -> str:
+    """C++ that replaces `rest` of the rows of laws by what changes their impulses; `place(name)` of row n_equal + r."""
+    return f"""if (n_rows > n_equal) {{ const int rows = n_rows - n_equal;
+for (int r = 0; r < rows; ++r) cone_p(r) = {place("impulse")};
+for (int r = 0; r < rows; ++r) {{ real sum = -{place("rest")};
+for (int s = 0; s < rows; ++s) sum -= response(wp::max(r, s), wp::min(r, s))*cone_p(s);
+cone_b(r) = sum; }}
+for (int e = 0; e < n_closures - n_equal_closures; ++e) {{ const int r = element[e];
+if (element[e + 1] - r == 3 && high_of(r) < real(0.0)) cone_b(r) = cone_b(r + 1) = cone_b(r + 2) = real(0.0); }}
+const real off = solve_cones(rows, n_closures - n_equal_closures);
+unsolved = off;
+for (int r = 0; r < rows; ++r) {place("rest")} = cone_p(r) - {place("impulse")}; }}"""
+
+
+MACROS = ("response", "low_of", "high_of", "cone_matrix", *(f"cone_{name}" for name in (*VECTORS, *NUMBERS)))
+
+
+def solver_text(real: str, place: Any) -> str:
+    """C++ of the solver, before the program; `place(name)` of row n_equal + r."""
+    lines = [
+        "#define response(r, s) (number(at_matrix + 2*(t_matrix_start[n_equal + (r)] + n_equal + (s)))"
+        f" - ((r) == (s) ? {place('taken')} : real(0.0)))",
+        f"#define low_of(r) {place('low')}",
+        f"#define high_of(r) {place('high')}",
+        cone_solver(real),
+    ]
+    return "\n".join(lines)
+
+
+class LawRows(LoopRows):
+    """Rows of any forest with those of laws, which are others in every step: every world has its own tables."""
+
+    kinds = WITH_LAWS
+
+    def tables_of_world(self, owner: str) -> str:
+        return f" + w*{owner}row_table_size"
+
+    def last_head(self, owner: str) -> list[str]:
+        lines = ["const int at_spread = at_matrix + 2*n_matrix, at_cone = at_spread + 12*links;"]
+        lines.append(f"const int memory_with_rows = {owner}memory_size_of_world; (void)memory_with_rows;")
+        lines.append("const int* const element = t_element; int* const active = const_cast<int*>(t_active);")
+        lines.append("real unsolved = real(0.0); bool overlaps = false;")
+        return [*lines]
+
+    def before(self, r: Any) -> str:
+        return f"wp::min({r}, n_equal)"
+
+    def unless_resting(self) -> Iterator[None]:
+        with self.program.block("if (!resting) {"):
+            yield
+
+    def row_place(self, name: str) -> str:
+        return self._place(name, "n_equal + (r)")
+
+    def solver(self) -> list[str]:
+        return [solver_text(self.tree.real, self.row_place)]
+
+    def undefined(self) -> list[str]:
+        return [f"#undef {name}" for name in MACROS]
+
+    def assemble_laws(self) -> None:
+        self.program.forget(assemble_text(self._place("y", "{}"), self._place("x", "{}")))
+
+    def solve_laws(self) -> None:
+        self.program.forget(solve_text(self.row_place))
+
+    def laws(self) -> Iterator[tuple[ClosureView, Any]]:
+        """Closures of laws and their kind."""
+        p, row = self.program, self.tree.row
+        with self.tree.sweep(), p.block("for (int c = n_equal_closures; c < n_closures; ++c) {"):
+            p.say(f"const int end_a = {row}*(t_a[c] + 1), end_b = {row}*(t_b[c] + 1);")
+            for side in "ab":
+                p.say(f"const int rows_end_{side} = {self.tree.row_place(f't_{side}[c]')};")
+            for kind, law in LAWS.items():
+                with p.block(f"{'' if kind == CONTACT else 'else '}if (t_kind[c] == {kind}) {{"):
+                    yield ClosureView(self, "c"), law
+
+    def keep_laws(self) -> None:
+        p = self.program
+        for c, law in self.laws():
+            stopped = law.keep(c)
+            p.write("stopped", node("?", stopped, value("(wp::max(t_a[c], t_b[c]) + 1)", "int"), p.read("stopped", "int"), kind="int"))
+            for k in range(law.rows):
+                c.put_row(k, "last", c.impulse(k))
+                c.put_row(k, "before", c.impulse(k))
+
+    def note_overlap(self, condition: Any) -> None:
+        """Bodies overlap at the end of the step."""
+        p = self.program
+        p.write("overlaps", p.read("overlaps", "bool") | condition)
+
+    def note_impacts(self) -> None:
+        for c, law in self.laws():
+            if isinstance(law, Contact):
+                c.blow = c.blow + law.force(c, [c.impulse(k) for k in range(3)]) * 0.5
+
+
+class LawLoopTree(RowLoopTree):
+    """Code that loops over the links of any forest, over any rows beside it, and over those of laws."""
+
+    laws_are_rows = True
+    make_rows = LawRows
+    real = "double"

@@ -1,0 +1,132 @@
+"""Contacts in the steps of a simulation: which rows there are in a step, and what points carried (`contact_rows`)."""
+
+from __future__ import annotations
+
+import warp as wp
+
+from sharnir.contact.cones import cone_memory
+from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, PARAMETERS, SPEEDS
+from sharnir.engine.tree.forest import HINGE, SLIDER
+from sharnir.engine.tree.row_runtime import AT_BLOW, AT_SLIP, carried, kept
+from sharnir.engine.tree.row_storage import COUNTS, PER_ROW, RESPONSES, TABLES
+from sharnir.engine.tree.row_storage import WORK as CLOSURE_WORK
+from sharnir.engine.tree.runtime import DONE, HINGE_AT, NATIVE, SLIDER_AT, Q, TreeStep
+from sharnir.engine.tree.storage import offsets
+from sharnir.types import real, vec3
+
+MOST_ROWS = 240  # of laws in a world
+NEAR_LIMIT = 4.0  # times what an axis moves in a step, and may be accelerated in it: a limit that is nearer may act
+GIVEN = offsets(PARAMETERS)
+
+
+def room_of(points: int, axes: int, depth: int, links: int) -> dict[str, int]:
+    """How much room the rows of so many points and axes with laws need: closures, rows and links on their paths."""
+    closures = min(points, MOST_ROWS // 3) + 2 * axes
+    rows = min(3 * points, MOST_ROWS) + 2 * axes
+    return {"closures": closures, "rows": rows, "paths": closures * min(2 * depth, links)}
+
+
+def table_room(room: dict[str, int]) -> dict[str, int]:
+    """More entries of the tables of rows, by name."""
+    closures, rows, paths = room["closures"], room["rows"], room["paths"]
+    out = dict.fromkeys(("kind", "a", "b", "row_start", "path_start", "element"), closures)
+    out |= dict.fromkeys(("path", "offset", "speeds"), paths)
+    return out | dict.fromkeys(("y_start", "first", "matrix_start", "active"), rows)
+
+
+def law_memory(room: dict[str, int], equal: int, links: int, depth: int) -> int:
+    """Numbers of working memory for the rows of laws, beside `equal` others."""
+    rows = room["rows"]
+    matrix = sum(equal + r + 1 for r in range(rows))
+    work = sum(CLOSURE_WORK.values()) * room["closures"] + len(PER_ROW) * rows + len(RESPONSES) * rows * 6 * min(2 * depth, links)
+    return work + 2 * matrix + 12 * links + cone_memory(rows)
+
+
+def table_at(name: str) -> str:
+    """C++: the table of a world."""
+    return f"(all + all[{len(COUNTS) + TABLES.index(name)}])"
+
+
+NAMES = ("kind", "a", "b", "row_start", "path_start", "path", "offset", "y_start", "first", "matrix_start", "speeds", "element")
+GATHER = f"""{NATIVE}
+int* const all = x.row_tables.data + w*x.row_table_size;
+{" ".join(f"int* const t_{name} = {table_at(name)};" for name in NAMES)}
+const int equal = all[{COUNTS.index("equal")}], equal_closures = all[{COUNTS.index("equal_closures")}], links = x.links;
+const int* const kinds = x.kind.data + w*links; const int* const bases = x.base.data + w*links; const int* const acts = x.acts.data + w*links;
+const int speeds_of[] = {{{", ".join(map(str, SPEEDS))}}};
+int c = equal_closures, r = equal, path = t_path_start[equal_closures], lost = 0;
+const real h = x.settings.dt.data[0];
+#define give(k) x.row_numbers.data[({sum(PARAMETERS.values())}*c + (k))*x.row_stride + w*x.row_world]
+#define table(a, k) (*(const real*)((const char*)x.a.data + (k)*x.a.strides[0] + w*x.a.strides[1]))
+const auto add = [&](int kind, int a, int b, int rows, int point) -> bool {{
+if (c - equal_closures >= x.most_laws || r - equal + rows > x.most_rows) {{ ++lost; return false; }}
+const int begin = path; int size = 0, i = a, j = b;
+while (i >= 0 || j >= 0) {{ const int k = i > j ? i : j;
+if (path - t_path_start[equal_closures] >= x.most_paths) {{ path = begin; ++lost; return false; }}
+t_path[path] = k; t_offset[path] = size; t_speeds[path] = speeds_of[kinds[k]]; size += t_speeds[path]; ++path;
+const int next = bases[k]; if (i == k) i = next; if (j == k) j = next; }}
+t_kind[c] = kind; t_a[c] = a; t_b[c] = b; t_element[c - equal_closures] = r - equal;
+x.point_of.data[c - equal_closures + x.most_laws*w] = point;
+for (int k = 0; k < rows; ++k) {{ t_first[r] = 0; t_y_start[r + 1] = t_y_start[r] + size; t_matrix_start[r + 1] = t_matrix_start[r] + r + 1; ++r; }}
+t_row_start[c + 1] = r; t_path_start[c + 1] = path; return true; }};
+const auto local = [&](int link, int body, const vec& p) -> vec {{
+if (link < 0) return p;
+const auto turn = wp::mul(shared(state.rotation, body), shared(own_turn, link));
+const vec origin = wp::add(shared(state.position, body), wp::quat_rotate(shared(state.rotation, body), shared(own_point, link)));
+return wp::quat_rotate_inv(turn, wp::sub(p, origin)); }};
+const int points = x.contacts.count.data[w];
+for (int p = 0; p < points; ++p) {{
+const int body_a = cell(contacts.body_a, p), body_b = cell(contacts.body_b, p);
+int a = x.link_of.data[body_a], b = x.link_of.data[body_b];
+if (a >= 0 && kinds[a] < 0) a = -1;
+if (b >= 0 && kinds[b] < 0) b = -1;
+if (a < 0 && b < 0) continue;
+if (!add({CONTACT}, a, b, 3, p)) continue;
+const vec n = cell(contacts.normal, p), at = cell(contacts.point, p); const real gap = cell(contacts.gap, p);
+const vec pa = local(a, body_a, wp::sub(at, wp::mul(n, real(0.5)*gap))), pb = local(b, body_b, wp::add(at, wp::mul(n, real(0.5)*gap)));
+vec s = cell(contacts.along, p);
+if (!(wp::length_sq(s) > real(0.5))) {{ const vec e = wp::abs(n[0]) < real(0.6) ? vec(real(1.0), real(0.0), real(0.0)) : vec(real(0.0), real(1.0), real(0.0));
+s = wp::normalize(wp::cross(wp::cross(n, e), n)); }}
+const auto mu = cell(contacts.friction, p);
+for (int k = 0; k < 3; ++k) {{ give({GIVEN["point_a"]} + k) = pa[k]; give({GIVEN["point_b"]} + k) = pb[k];
+give({GIVEN["axis_a"]} + k) = n[k]; give({GIVEN["axis_b"]} + k) = s[k]; }}
+give({GIVEN["length"]}) = mu[0]; give({GIVEN["ratio"]}) = mu[1]; give({GIVEN["stiffness"]}) = cell(contacts.restitution, p);
+give({GIVEN["on"]}) = real(1.0); ++c; }}
+for (int i = 0; i < links; ++i) if (acts[i] && (kinds[i] == {HINGE} || kinds[i] == {SLIDER})) {{
+const int axis = x.axis.data[i];
+if (table(control.friction_static, axis) > real(0.0) || table(control.friction_dynamic, axis) > real(0.0) || table(control.friction_load, axis) > real(0.0))
+if (add({FRICTION}, i, -1, 1, -1)) {{ give({GIVEN["on"]}) = real(1.0); ++c; }}
+const int first = x.first.data[i], at_z = first + (kinds[i] == {HINGE} ? {int(HINGE_AT["z"])} : {int(SLIDER_AT["z"])});
+const real q = cell(state.tree, first + {int(Q)}), way = real({NEAR_LIMIT})*(real(2.0)*wp::abs(cell(state.tree, at_z)) + x.fall*h*h);
+for (int side = -1; side < 2; side += 2) {{
+const real room = side > 0 ? q - table(axes.lower, axis) : table(axes.upper, axis) - q;
+if (room < way) if (add({LIMIT}, i, -1, 1, -1)) {{ give({GIVEN["on"]}) = real(1.0); give({GIVEN["ratio"]}) = real(side); ++c; }} }} }}
+t_element[c - equal_closures] = r - equal;
+all[{COUNTS.index("closures")}] = c; all[{COUNTS.index("rows")}] = r; all[{COUNTS.index("responses")}] = t_y_start[r];
+all[{COUNTS.index("matrix")}] = t_matrix_start[r];
+#undef give
+#undef table
+{DONE}return lost;"""
+
+
+@wp.func_native(GATHER)
+def gather_laws(t: wp.array(dtype=TreeStep), w: int) -> int:
+    """The rows of points of contact, and of friction and limits of axes, in the step that begins; how many had no room."""
+    return 0
+
+
+@wp.func
+def store_contacts(t: wp.array(dtype=TreeStep), w: int):
+    """Impulses of points of contact, as of a whole step."""
+    for p in range(t[0].contacts.count[w]):
+        t[0].contacts.impulse[p, w] = vec3(real(0.0))
+        t[0].blow[p, w] = vec3(real(0.0))
+        t[0].slip[p, w] = vec3(real(0.0))
+    scale = real(4.0) * t[0].settings.dt[0] / (t[0].part[w] * t[0].part[w])
+    n = t[0].row_tables[w * t[0].row_table_size] - t[0].closures
+    for k in range(n):
+        p = t[0].point_of[k + t[0].most_laws * w]
+        if p >= 0:
+            t[0].contacts.impulse[p, w] = carried(t, t[0].closures + k, w) * scale
+            t[0].blow[p, w] = kept(t, t[0].closures + k, w, AT_BLOW) * (real(4.0) / t[0].part[w])
+            t[0].slip[p, w] = kept(t, t[0].closures + k, w, AT_SLIP)
