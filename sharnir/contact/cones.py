@@ -21,7 +21,7 @@ SMALL = {"double": 1e-12, "single": 1e-6}  # error, of that without impulses, wh
 NEWTONS, LINES, CONVEX, SHIFTS, ROUNDS = 8, 6, 30, 4, 5
 """Most steps of Newton's iteration; halvings of a step; steps for a convex problem; such problems in turn; rounds of both."""
 VECTORS = ("p", "u", "q", "f", "b", "trial", "trial_u", "trial_f", "near", "direction", "lambda", "lambda_u", "way", "right")
-NUMBERS = ("weight", "shift", "reach")
+NUMBERS = ("weight", "pull", "shift", "reach")
 """Working memory: numbers of every row, and of every row's element, where its first row is."""
 
 
@@ -33,7 +33,9 @@ def cone_memory(rows: int) -> int:
 def cone_solver(real: str) -> str:
     """C++: `solve_cones(rows, count)`, which returns what error is left, of that without impulses.
 
-    It uses `number(k)`, the working memory from `at_cone` on; `response(r, s)`, W for r ≥ s; `low_of(r)`, `high_of(r)`, which is
+    It uses `number(k)`, the working memory from `at_cone` on; `response(r, s)`, W for r ≥ s;
+    `alone_of(r)`, the response of row r where nothing else holds its bodies, of which rounding is a part, and
+    `blur_of(r)` another; `low_of(r)`, `high_of(r)`, which is
     less than 0 for a cone that is left out;
     `element[e]`, the first row of element e, `element[count]` = rows; `active`, room for as many whole numbers as there are rows.
     p has the impulses to begin with and those found, b the speeds without impulses.
@@ -84,7 +86,7 @@ x[0] = n; x[1] = d1*n - d2*(k*across); x[2] = d2*n + d1*(k*across); };
 const auto judge = [&](const auto& p, const auto& u, const auto& f, bool shifted, bool near) apart -> real { real sum = real(0.0);
 for (int e = 0; e < count; ++e) { const int r = element[e], size = element[e + 1] - r; real x[3], q[3]; const real w = cone_weight(r);
 for (int k = 0; k < size; ++k) { real y = times_response(r + k, p) + cone_b(r + k);
-if (near) y += <NEAREST>*w*(p(r + k) - cone_near(r + k)); u(r + k) = y; x[k] = y; }
+if (near) y += cone_pull(r)*(p(r + k) - cone_near(r + k)); u(r + k) = y; x[k] = y; }
 if (size == 3) x[0] += shifted ? cone_shift(r) : wp::sqrt(x[1]*x[1] + x[2]*x[2]);
 for (int k = 0; k < size; ++k) q[k] = p(r + k) - x[k]/w;
 project(r, size, q);
@@ -111,9 +113,10 @@ for (int s = r + 1; s < size; ++s) x -= cone_matrix(r, s)*cone_right(s);
 cone_right(r) = x/cone_matrix(r, r); }
 return true; };
 real scale = real(0.0);
-for (int e = 0; e < count; ++e) { const int r = element[e], size = element[e + 1] - r; real w = real(0.0), s = real(0.0);
-for (int k = 0; k < size; ++k) { w += response(r + k, r + k); s += cone_b(r + k)*cone_b(r + k); }
-w = w > real(0.0) ? w/real(size) : real(1.0); cone_weight(r) = w; scale += s/w; }
+for (int e = 0; e < count; ++e) { const int r = element[e], size = element[e + 1] - r; real w = real(0.0), s = real(0.0), alone = real(0.0);
+for (int k = 0; k < size; ++k) { w += response(r + k, r + k); alone += alone_of(r + k); s += cone_b(r + k)*cone_b(r + k); }
+w = wp::max(w, real(1e-6)*alone)/real(size); if (!(w > real(0.0))) w = real(1.0);
+cone_weight(r) = w; cone_pull(r) = (<NEAREST> + blur_of(r))*alone/real(size); scale += s/w; }
 scale = wp::sqrt(scale);
 for (int r = 0; r < rows; ++r) cone_near(r) = cone_p(r);
 real error = judge(at_p, at_u, at_f, false, false);
@@ -138,7 +141,7 @@ const real d1 = slide > real(0.0) ? cone_u(r + 1)/slide : real(0.0), d2 = slide 
 real known[3] = {real(0.0), real(0.0), real(0.0)};
 for (int s = 0, b = 0; s < rows; ++s) { real x[3];
 for (int k = 0; k < rs; ++k) { const int i = wp::max(r + k, s), j = wp::min(r + k, s); x[k] = -response(i, j)/w;
-if (s == r + k) x[k] += real(1.0) - <NEAREST>; }
+if (s == r + k) x[k] += real(1.0) - cone_pull(r)/w; }
 if (rs == 3) x[0] += d1*(x[1] - (s == r + 1 ? real(1.0) : real(0.0))) + d2*(x[2] - (s == r + 2 ? real(1.0) : real(0.0)));
 project_rate(part, q, rs, x);
 if (b < size && active[b] == s) { for (int k = 0; k < rs; ++k) cone_matrix(a + k, b) = (s == r + k ? real(1.0) : real(0.0)) - x[k]; ++b; }

@@ -23,13 +23,13 @@ from sharnir.emit.algebra import ZERO, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, minimum, node, select, sqrt, value
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT
 from sharnir.engine.tree.row_storage import ClosureView, LoopRows, RowLoopTree
-from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches, arms, end_line_rate, line_rate, stiffen_arms
+from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches, arms
 from sharnir.laws.axis import not_
 
 UNBOUNDED = 1e30
 SLOW, SLANTED = 1e-3, 1e-6  # of what falls in a step, and of the speed of a point: approaches that are no impact
 SLOP = 1e-5  # of the scene's length: an overlap that is as small is left alone
-MOST_REPAIR = 0.02  # of the scene's length, by which overlapping bodies are displaced in a step
+PARTINGS = 4  # rounds, at most, in which overlapping bodies are displaced
 NEAR = 1e-9  # rad or of the scene's length: gaps that are closed
 
 
@@ -69,18 +69,20 @@ class Contact(Kind):
             c.slip = end - n * dot(n, end)
         touches = gap <= NEAR / c.rows.tree.per_metre + absolute(u0) * NEAR
         closes = c.rows.closing
-        c.put_row(0, "high", select(rests & not_(touches) & not_(closes), -1.0, 1.0))
+        off = rests & not_(select(closes, c.rows.parting, touches))
+        c.put_row(0, "high", select(off, -1.0, 1.0))
         leaves = c.stiffness * maximum(-u0, 0.0)
         slop = SLOP / c.rows.tree.per_metre
-        apart = -0.5 * (maximum(gap, -MOST_REPAIR / c.rows.tree.per_metre) + 0.5 * slop)
+        apart = -0.5 * (gap + 0.5 * slop)
         least = select(closes, apart, select(rests, leaves, 0.5 * minimum(0.0, -gap - u0)))
         c.soft = gap + 2.0 * dot(n, half)
         return [dot(n, w) - least, dot(s, w), dot(t, w)]
 
     def opening(self, c: Any, gaps: list[Any]) -> Any:
-        """What overlaps still."""
+        """None: what overlaps is noted apart."""
         over = minimum(0.0, gaps[0])
-        return select(c.rows.closing, over * over, 0.0)
+        c.rows.raise_overlap(select(c.rows.closing, over * over, 0.0))
+        return 0.0
 
     def unit(self, c: Any) -> Any:
         return 0.0
@@ -88,19 +90,12 @@ class Contact(Kind):
     def wrenches(self, c: Any) -> Wrenches:
         return [(-e, cross(e, c.arm_a), e, cross(c.arm_b, e)) for e in self.directions(c)]
 
-    def rates(self, c: Any) -> Wrenches:
-        return [line_rate(c, e) for e in self.directions(c)]
-
-    def end_rates(self, c: Any) -> Wrenches:
-        return [end_line_rate(c, e) for e in self.directions(c)]
+    rates = wrenches
 
     def force(self, c: Any, impulses: list[Any]) -> Vector:
         n, s, t = self.directions(c)
         out: Vector = n * impulses[0] + s * impulses[1] + t * impulses[2]
         return out
-
-    def stiffen(self, c: Any, impulses: list[Any]) -> None:
-        stiffen_arms(c, self.force(c, impulses))
 
     carries = force
 
@@ -190,7 +185,8 @@ WITH_LAWS = CLOSURES | LAWS
 
 def assemble_text(y: str, x: str) -> str:
     """C++ that completes W by the rows of laws: the responses of a row are spread over all joints, then each row gathers them."""
-    return f"""for (int cs = n_equal_closures; cs < n_closures; ++cs) for (int s = t_row_start[cs]; s < t_row_start[cs + 1]; ++s) {{
+    return f"""for (int k = 0; k < 12*links; ++k) number(at_spread + k) = real(0.0);
+for (int cs = n_equal_closures; cs < n_closures; ++cs) for (int s = t_row_start[cs]; s < t_row_start[cs + 1]; ++s) {{
 for (int k = t_path_start[cs]; k < t_path_start[cs + 1]; ++k) {{ const int i = 6*t_path[k], at = t_y_start[s] + t_offset[k];
 for (int d = 0; d < t_speeds[k]; ++d) {{ number(at_spread + i + d) = {y.format("at + d")};
 number(at_spread + 6*links + i + d) = {x.format("at + d")}; }} }}
@@ -220,14 +216,17 @@ unsolved = off;
 for (int r = 0; r < rows; ++r) {place("rest")} = cone_p(r) - {place("impulse")}; }}"""
 
 
-MACROS = ("response", "low_of", "high_of", "cone_matrix", *(f"cone_{name}" for name in (*VECTORS, *NUMBERS)))
+MACROS = ("response", "alone_of", "blur_of", "low_of", "high_of", "cone_matrix", *(f"cone_{name}" for name in (*VECTORS, *NUMBERS)))
 
 
 def solver_text(real: str, place: Any) -> str:
     """C++ of the solver, before the program; `place(name)` of row n_equal + r."""
     lines = [
-        "#define response(r, s) (number(at_matrix + 2*(t_matrix_start[n_equal + (r)] + n_equal + (s)))"
+        "#define response(r, s) (real(0.5)*(number(at_matrix + 2*(t_matrix_start[n_equal + (r)] + n_equal + (s)))"
+        " + number(at_matrix + 2*(t_matrix_start[n_equal + (r)] + n_equal + (s)) + 1))"
         f" - ((r) == (s) ? {place('taken')} : real(0.0)))",
+        f"#define blur_of(r) (n_equal > 0 ? {place('turn')} : real(0.0))",
+        "#define alone_of(r) number(at_matrix + 2*(t_matrix_start[n_equal + (r)] + n_equal + (r)))",
         f"#define low_of(r) {place('low')}",
         f"#define high_of(r) {place('high')}",
         cone_solver(real),
@@ -247,7 +246,7 @@ class LawRows(LoopRows):
         lines = ["const int at_spread = at_matrix + 2*n_matrix, at_cone = at_spread + 12*links;"]
         lines.append(f"const int memory_with_rows = {owner}memory_size_of_world; (void)memory_with_rows;")
         lines.append("const int* const element = t_element; int* const active = const_cast<int*>(t_active);")
-        lines.append("real unsolved = real(0.0); bool overlaps = false;")
+        lines.append("real unsolved = real(0.0), overlap = real(0.0); bool overlaps = false; int parting = 0;")
         return [*lines]
 
     def before(self, r: Any) -> str:
@@ -265,6 +264,10 @@ class LawRows(LoopRows):
 
     def undefined(self) -> list[str]:
         return [f"#undef {name}" for name in MACROS]
+
+    def symmetric(self, c: Any, act: Any, rate: Any) -> Any:
+        law = value("(c >= n_equal_closures)", "bool")
+        return tuple(Vector(*(select(law, x, y) for x, y in zip(a, r, strict=True))) for a, r in zip(act, rate, strict=True))
 
     def assemble_laws(self) -> None:
         self.program.forget(assemble_text(self._place("y", "{}"), self._place("x", "{}")))
@@ -291,6 +294,32 @@ class LawRows(LoopRows):
             for k in range(law.rows):
                 c.put_row(k, "last", c.impulse(k))
                 c.put_row(k, "before", c.impulse(k))
+
+    def clear_open(self) -> None:
+        super().clear_open()
+        self.program.write("overlap", 0.0)
+
+    def raise_overlap(self, square: Any) -> None:
+        """The largest square of an overlap."""
+        self.program.write("overlap", maximum(self.program.read("overlap"), square))
+
+    parting = value("(parting > 0)", "bool")
+    """Whether bodies that overlap are displaced, in the first rounds that close the pose; then rows alone are closed."""
+
+    def begin_closing(self) -> None:
+        super().begin_closing()
+        self.program.say(f"parting = {PARTINGS};")
+
+    def is_closed(self) -> Any:
+        p = self.program
+        least = SLOP * 0.1 / self.tree.per_metre
+        closed = self.keep(select(super().is_closed(), 1.0, 0.0))
+        with p.block("if (parting > 0) {"):
+            p.say("--parting;")
+            p.write("open_before", 1e30)
+        with p.block("if ({0}) {{", p.read("overlap") <= least * least):
+            p.say("parting = 0;")
+        return (closed > 0.5) & not_(self.parting)
 
     def note_overlap(self, condition: Any) -> None:
         """Bodies overlap at the end of the step."""

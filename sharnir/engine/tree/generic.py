@@ -179,7 +179,7 @@ def module_kernel(which: int) -> Any:
     """The kernel of one of MODULES."""
     name, kinds, drives, rows, touches = MODULES[which]
     if name not in _kernels:
-        gear = exact_rows if rows else exact_several
+        gear = None if touches else exact_rows if rows else exact_several
         body = Loop(CPP, SIMULATION, pushed=True, kinds=kinds, second_gear=gear, rows=rows, touches=touches).simulation()
         _kernels[name] = make_kernel(body, name, drives, rows, touches)
     return _kernels[name]

@@ -115,6 +115,10 @@ class RowMath:
         """The end of the rows that are eliminated before row r."""
         return r
 
+    def symmetric(self, c: Any, act: Any, rate: Any) -> Any:
+        """What is carried on of an impulse along J₁ (`rate`): that along J (`act`), where impulses are bounded."""
+        return rate
+
     def assemble_laws(self) -> None:
         """Complete W."""
 

@@ -598,7 +598,11 @@ def correct_impulses(tree: Any, own_answer: Callable[..., Any]) -> None:
 
 
 def carry_impulses(tree: Any, response_of: Any, exact: bool) -> None:
-    """y and x of all rows: their unit impulses, carried to the ground by the joints' responses."""
+    """y and x of all rows: their unit impulses, carried to the ground by the joints' responses.
+
+    Of rows whose impulses are bounded W has to be symmetric: there J₁ is taken to be J, from which the turn in the step makes it
+    differ.
+    """
     rows = tree.rows
     rows.factor_again(rows.open > OPEN * OPEN)
     for c in rows.closures():
@@ -618,7 +622,7 @@ def carry_impulses(tree: Any, response_of: Any, exact: bool) -> None:
                     rows.put_responses(r, at, y=y, x=x, rate=rate_y)
                     rows.put("could", r, rows.get("could", r) + could)
                     rows.put("turn", r, maximum(rows.get("turn", r), turn))
-                    rows.add(link.base, c.number(r), act, rate)
+                    rows.add(link.base, c.number(r), act, rows.symmetric(c, act, rate))
 
 
 def assemble(tree: Any) -> None:
