@@ -245,8 +245,8 @@ class SolverDirect(TreeSolver):
         return self._trees is not None
 
     def _judges_each(self) -> bool:
-        """Trees in joint coordinates do not where they measure what their drives give."""
-        return self._measured_work() is None and super()._judges_each()
+        """Trees in joint coordinates do not where they measure what their drives give, and nothing touches."""
+        return (self._measured_work() is None or self.collider is not None) and super()._judges_each()
 
     def _measured_work(self) -> Any:
         return self._trees.work if self._lean and self._trees is not None and self._trees.measures else None

@@ -201,6 +201,7 @@ class Trees:
         if solver.collider is not None:
             t.contacts = self._bind_contacts(state, control)
             t.blow, t.slip = solver.touch.blow, solver.touch.slip
+            t.shape_kind = solver.collider.data.shapes.kind
         self._rest = rest_of(m, solver.settings, state, state, control, t.contacts)
         t.rest = self._rest[0]
         solver._passes, solver._pace = t.passes, self.takes

@@ -8,6 +8,7 @@ between calls is stored [number, world], link by link.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from sharnir.engine.tree.forest import FREE, INERTIAL, JOINT_LAWS, LAWS, ONE_AXI
 from sharnir.engine.tree.history import FIRST, KEPT
 from sharnir.engine.tree.contact_rows import LawLoopTree
 from sharnir.engine.tree.row_storage import RowLoopTree
-from sharnir.engine.tree.step import close_pose, finish, guess, project, report, solve, step
+from sharnir.engine.tree.step import close_pose, finish, guess, place_links, project, report, solve, step
 from sharnir.engine.tree.storage import (
     BEST_RATE,
     FIELDS_OF,
@@ -217,7 +218,13 @@ class Form:
         """Velocities after something stopped, or the caller changed them, and what is guessed from these."""
         p, tree = self.program, self.tree
         for _ in tree.when_stopped():
-            project(tree)
+            with p.block("for (impact = 0; ; ++impact) {") if tree.laws_are_rows else nullcontext():
+                if tree.laws_are_rows:  # what is hit hits others
+                    place_links(tree)
+                    tree.rows.choose_impacts()
+                project(tree)
+                if tree.laws_are_rows:
+                    p.say("if (last_impact) break;")
             p.say("const real joules = lost*real(4.0)/(h*h); lost = real(0.0);")
             p.say("if (renew) { stopped = 0; x.projected.data[w] += joules; } else taken += joules;")
         with p.block("if (renew || overlaps) {" if tree.laws_are_rows else "if (renew) {"):
@@ -270,6 +277,8 @@ h = dt; stopped = fresh; if (!fresh) {{ const int kept = (int)stored(1);
 gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(kept) > real(0.25); }} {SET_STEP}"""
         if tree.rows:
             before += tree.rows.clear_responses("fresh")
+        if tree.laws_are_rows:
+            before += tree.rows.clear_laws()
         after = "x.passes.data[w] = count; x.parts.data[w] = parts; x.change.data[w] = left_over; x.taken.data[w] = taken;"
         if tree.laws_are_rows:
             after += " x.unsolved.data[w] = unsolved;"

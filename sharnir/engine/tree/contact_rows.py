@@ -29,6 +29,8 @@ from sharnir.laws.axis import not_
 UNBOUNDED = 1e30
 SLOW, SLANTED = 1e-3, 1e-6  # of what falls in a step, and of the speed of a point: approaches that are no impact
 SLOP = 1e-5  # of the scene's length: an overlap that is as small is left alone
+BOUNCES = 2.0  # times what falls in a step: what approaches more slowly is not thrown back
+IMPACTS = 40  # rounds of impacts that follow each other in an instant
 PARTINGS = 4  # rounds, at most, in which overlapping bodies are displaced
 NEAR = 1e-9  # rad or of the scene's length: gaps that are closed
 
@@ -36,8 +38,10 @@ NEAR = 1e-9  # rad or of the scene's length: gaps that are closed
 class Contact(Kind):
     """A point of contact: `axis_a` is the normal, from a to b, `axis_b` a direction across it, world axes.
 
-    `length` and `ratio` are the coefficients of friction along `axis_b` and across both, `stiffness` is the restitution. Points
-    are on the two surfaces.
+    `length` and `ratio` are the coefficients of friction along `axis_b` and across both; `surface` is how fast b's surface runs
+    over a's beside the motion of the bodies, m/s; `last` the impulse of the last step, N·s. The points lie on the two surfaces:
+    that of a corner turns with its body (`turns_a`, `turns_b` 1), that of a ball stays below its centre (0). Both bodies feel
+    impulses at one point, midway between these.
     """
 
     rows = 3
@@ -52,31 +56,41 @@ class Contact(Kind):
     def start_gap(self, c: Any) -> list[Any]:
         return [0.0, 0.0, 0.0]
 
+    def guess(self, c: Any, k: int) -> Any:
+        n, s = c.axis_a, c.axis_b
+        e, by = ((n, 1.0), (s, c.length), (cross(n, s), c.ratio))[k]
+        return select(by > 0.0, dot(c.last, e) / select(by > 0.0, by, 1.0), 0.0) * (c.h * c.h)
+
     def directions(self, c: Any) -> tuple[Vector, Vector, Vector]:
         n, t = c.axis_a, c.axis_b
         rubs = select(c.rows.closing, 0.0, 1.0)
         return n, t * (c.length * rubs), cross(n, t) * (c.ratio * rubs)
 
     def evaluate(self, c: Any) -> list[Any]:
-        half = arms(c)
+        a, b = c.a, c.b
         n, s, t = self.directions(c)
-        rests = c.rows.resting
+        r_a = c.start_a + (a.M @ c.start_a - c.start_a) * c.turns_a
+        r_b = c.start_b + (b.M @ c.start_b - c.start_b) * c.turns_b
+        half = b.u + cross(b.g, r_b) - a.u - cross(a.g, r_a)
+        rests, closes, h = c.rows.resting, c.rows.closing, c.h
+        gap = dot(n, c.start)
+        middle = n * (0.5 * gap + 0.5 * dot(n, half))
+        c.arm_a, c.arm_b = r_a + middle, r_b - middle
         before = c.line_1
-        gap, u0 = dot(n, c.start), dot(n, before)
-        w = half - before * select(rests, 0.0, 0.5)
+        u0, closed = dot(n, before), gap + 2.0 * dot(n, half)
+        c.soft = closed
+        runs = c.surface * (h * select(rests, 0.5, 0.25))
+        w = b.u + cross(b.g, c.arm_b) - a.u - cross(a.g, c.arm_a) + runs - before * select(rests, 0.0, 0.5)
         for _ in c.rows.unless_resting():
-            end = (half * 2.0 - before) * (2.0 / c.h)
+            end = w * (4.0 / h)
             c.slip = end - n * dot(n, end)
         touches = gap <= NEAR / c.rows.tree.per_metre + absolute(u0) * NEAR
-        closes = c.rows.closing
-        off = rests & not_(select(closes, c.rows.parting, touches))
+        off = rests & not_(select(closes, c.rows.parting, touches & ((c.hits > 0.5) | c.rows.last_impact)))
         c.put_row(0, "high", select(off, -1.0, 1.0))
-        leaves = c.stiffness * maximum(-u0, 0.0)
         slop = SLOP / c.rows.tree.per_metre
-        apart = -0.5 * (gap + 0.5 * slop)
-        least = select(closes, apart, select(rests, leaves, 0.5 * minimum(0.0, -gap - u0)))
-        c.soft = gap + 2.0 * dot(n, half)
-        return [dot(n, w) - least, dot(s, w), dot(t, w)]
+        least = select(rests, c.leaves, 0.5 * minimum(0.0, -gap - u0))
+        least = select(closes, -0.5 * (gap + 0.5 * slop), least)
+        return [dot(n, half) - select(rests, 0.0, 0.5) * u0 - least, dot(s, w), dot(t, w)]
 
     def opening(self, c: Any, gaps: list[Any]) -> Any:
         """None: what overlaps is noted apart."""
@@ -99,9 +113,24 @@ class Contact(Kind):
 
     carries = force
 
+    def choose(self, c: Any) -> Any:
+        """Whether the point is hit and throws back what approaches it now; `leaves`: ½ h times the speed at which that leaves."""
+        super().begin(c)
+        n = c.axis_a
+        u = dot(n, point_speed(c.b, c.start_b) - point_speed(c.a, c.start_a))
+        slowed = c.rows.first_impact & (c.by_a > 0.5)  # in this step, from the speed of its start
+        u = select(slowed, minimum(u, dot(n, c.line_1)), u)
+        touches = dot(n, c.start) <= NEAR / c.rows.tree.per_metre + absolute(u) * NEAR
+        hits = touches & (c.restitution > 0.0) & (-u > BOUNCES * 0.5 * c.h * c.rows.tree.fall)
+        c.hits, c.leaves = select(hits, 1.0, 0.0), select(hits, c.restitution * -u, 0.0)
+        return hits
+
     def keep(self, c: Any) -> Any:
         """Whether the point stopped what approached."""
         u0, p = dot(c.axis_a, c.line_1), c.impulse(0)
+        c.by_a = select(p > 0.0, 1.0, 0.0)
+        force = self.force(c, [c.impulse(k) for k in range(3)])
+        c.rows.tree.note_work(-(dot(force, c.surface) * (4.0 / c.h)))
         c.rows.note_overlap(c.soft < -(SLOP / c.rows.tree.per_metre))
         slow = SLOW * 0.5 * c.h * c.rows.tree.fall + SLANTED * sqrt(dot(c.line_1, c.line_1))
         return (p > 0.0) & (u0 < -slow)
@@ -128,6 +157,13 @@ class AxisLaw(Gear):
 
     def start_gap(self, c: Any) -> list[Any]:
         return [0.0]
+
+    def guess(self, c: Any, k: int) -> Any:
+        return 0.0
+
+    def choose(self, c: Any) -> Any:
+        """Whether the law throws back what has come to it."""
+        return False
 
 
 class Friction(AxisLaw):
@@ -162,12 +198,19 @@ class Limit(AxisLaw):
         u0, h = side * a.u0, c.h
         room = select(side > 0.0, a.q - a.limit_lower, a.limit_upper - a.q)
         touches = room <= NEAR * (1.0 / c.rows.tree.per_metre + 1.0)
-        off = (rests & not_(touches)) | c.rows.closing
+        off = (rests & not_(touches & ((c.hits > 0.5) | c.rows.last_impact))) | c.rows.closing
         c.put_row(0, "low", 0.0)
         c.put_row(0, "high", select(off, 0.0, UNBOUNDED))
         a.row_limit = side * c.impulse(0)
-        least = select(rests, 0.5 * h * a.restitution * maximum(-u0, 0.0), 0.25 * h * minimum(0.0, -2.0 * room / h - u0))
+        least = select(rests, c.leaves, 0.25 * h * minimum(0.0, -2.0 * room / h - u0))
         return [by * a.z - select(rests, 0.0, 0.25 * h * u0) - least]
+
+    def choose(self, c: Any) -> Any:
+        """As it came to the limit in this step, once."""
+        a, u = c.a, c.ratio * c.a.u0
+        hits = (a.restitution > 0.0) & (u < 0.0) & (absolute(a.limit) > 0.0) & c.rows.first_impact
+        c.hits, c.leaves = select(hits, 1.0, 0.0), select(hits, 0.5 * c.h * a.restitution * -u, 0.0)
+        return hits
 
     def keep(self, c: Any) -> Any:
         a, p, side = c.a, c.impulse(0), c.ratio
@@ -246,7 +289,7 @@ class LawRows(LoopRows):
         lines = ["const int at_spread = at_matrix + 2*n_matrix, at_cone = at_spread + 12*links;"]
         lines.append(f"const int memory_with_rows = {owner}memory_size_of_world; (void)memory_with_rows;")
         lines.append("const int* const element = t_element; int* const active = const_cast<int*>(t_active);")
-        lines.append("real unsolved = real(0.0), overlap = real(0.0); bool overlaps = false; int parting = 0;")
+        lines.append("real unsolved = real(0.0), overlap = real(0.0); bool overlaps = false, last_impact = true; int parting = 0, impact = 0;")
         return [*lines]
 
     def before(self, r: Any) -> str:
@@ -261,6 +304,11 @@ class LawRows(LoopRows):
 
     def solver(self) -> list[str]:
         return [solver_text(self.tree.real, self.row_place)]
+
+    def clear_laws(self) -> str:
+        """C++ that clears what closures of laws keep: they are others in every step."""
+        first = f"at_closures + {self.record}*n_equal_closures"
+        return f"for (int k = {first}; k < at_closures + {self.record}*n_closures; ++k) number(k) = real(0.0);"
 
     def undefined(self) -> list[str]:
         return [f"#undef {name}" for name in MACROS]
@@ -291,9 +339,19 @@ class LawRows(LoopRows):
         for c, law in self.laws():
             stopped = law.keep(c)
             p.write("stopped", node("?", stopped, value("(wp::max(t_a[c], t_b[c]) + 1)", "int"), p.read("stopped", "int"), kind="int"))
-            for k in range(law.rows):
-                c.put_row(k, "last", c.impulse(k))
-                c.put_row(k, "before", c.impulse(k))
+
+    last_impact, first_impact = value("last_impact", "bool"), value("(impact == 0)", "bool")
+    """Whether nothing is thrown back any more, and what still approaches is stopped; whether the first impact is solved for."""
+
+    def choose_impacts(self) -> None:
+        """Which points throw back what approaches them now; those it comes nearer to by that are hit in the next round."""
+        p = self.program
+        p.say("last_impact = true;")
+        for c, law in self.laws():
+            hits = law.choose(c)
+            if hits is not False:
+                p.write("last_impact", p.read("last_impact", "bool") & not_(hits))
+        p.say(f"if (impact == {IMPACTS}) last_impact = true;")
 
     def clear_open(self) -> None:
         super().clear_open()
@@ -329,7 +387,9 @@ class LawRows(LoopRows):
     def note_impacts(self) -> None:
         for c, law in self.laws():
             if isinstance(law, Contact):
-                c.blow = c.blow + law.force(c, [c.impulse(k) for k in range(3)]) * 0.5
+                force = law.force(c, [c.impulse(k) for k in range(3)])
+                c.blow = c.blow + force * 0.5
+                self.tree.note_work(-(dot(force, c.surface) * (2.0 / c.h)))
 
 
 class LawLoopTree(RowLoopTree):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warp as wp
 
+from sharnir.collision.data import SPHERE as SPHERE_KIND
 from sharnir.contact.cones import cone_memory
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, PARAMETERS, SPEEDS
 from sharnir.engine.tree.forest import HINGE, SLIDER
@@ -17,6 +18,7 @@ from sharnir.types import real, vec3
 MOST_ROWS = 240  # of laws in a world
 NEAR_LIMIT = 4.0  # times what an axis moves in a step, and may be accelerated in it: a limit that is nearer may act
 GIVEN = offsets(PARAMETERS)
+SPHERE = int(SPHERE_KIND)
 
 
 def room_of(points: int, axes: int, depth: int, links: int) -> dict[str, int]:
@@ -87,10 +89,16 @@ const vec pa = local(a, body_a, wp::sub(at, wp::mul(n, real(0.5)*gap))), pb = lo
 vec s = cell(contacts.along, p);
 if (!(wp::length_sq(s) > real(0.5))) {{ const vec e = wp::abs(n[0]) < real(0.6) ? vec(real(1.0), real(0.0), real(0.0)) : vec(real(0.0), real(1.0), real(0.0));
 s = wp::normalize(wp::cross(wp::cross(n, e), n)); }}
-const auto mu = cell(contacts.friction, p);
+auto mu = cell(contacts.friction, p); const vec last = cell(contacts.impulse, p), runs = cell(contacts.surface, p);
+const real dynamic = cell(contacts.dynamic, p);
+if (dynamic < mu[0]) {{ const vec slides = wp::sub(last, wp::mul(n, wp::dot(n, last)));  // it did
+if (wp::length(slides) >= real(0.999)*dynamic*wp::dot(n, last) && wp::dot(n, last) > real(0.0)) mu = wp::mul(mu, dynamic/mu[0]); }}
+const int kind_a = x.shape_kind.data[cell(contacts.shape_a, p)], kind_b = x.shape_kind.data[cell(contacts.shape_b, p)];
 for (int k = 0; k < 3; ++k) {{ give({GIVEN["point_a"]} + k) = pa[k]; give({GIVEN["point_b"]} + k) = pb[k];
-give({GIVEN["axis_a"]} + k) = n[k]; give({GIVEN["axis_b"]} + k) = s[k]; }}
-give({GIVEN["length"]}) = mu[0]; give({GIVEN["ratio"]}) = mu[1]; give({GIVEN["stiffness"]}) = cell(contacts.restitution, p);
+give({GIVEN["axis_a"]} + k) = n[k]; give({GIVEN["axis_b"]} + k) = s[k];
+give({GIVEN["surface"]} + k) = runs[k]; give({GIVEN["last"]} + k) = last[k]*(real(0.25)/h); }}
+give({GIVEN["length"]}) = mu[0]; give({GIVEN["ratio"]}) = mu[1]; give({GIVEN["restitution"]}) = cell(contacts.restitution, p);
+give({GIVEN["turns_a"]}) = kind_a == {SPHERE} ? real(0.0) : real(1.0); give({GIVEN["turns_b"]}) = kind_b == {SPHERE} ? real(0.0) : real(1.0);
 give({GIVEN["on"]}) = real(1.0); ++c; }}
 for (int i = 0; i < links; ++i) if (acts[i] && (kinds[i] == {HINGE} || kinds[i] == {SLIDER})) {{
 const int axis = x.axis.data[i];

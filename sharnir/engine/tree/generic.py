@@ -28,7 +28,7 @@ from sharnir.engine.tree.runtime import (  # fmt: skip
     set_kinds,
 )
 from sharnir.laws.drives import set_drives
-from sharnir.sleep import at_rest_together, fall_asleep_jointed, wake_jointed
+from sharnir.sleep import at_rest_together, fall_asleep_jointed, rise, wake_jointed
 from sharnir.types import PRECISION, QUICK_FLAGS, real
 
 OPTIONS = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": QUICK_FLAGS}
@@ -81,7 +81,10 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False, touches:
         w = first + wp.tid()
         if t[0].state.failed[w] != 0 or n[w] == 0:
             return
-        wake_jointed(t[0].rest, w)
+        if wp.static(touches):  # others were woken before contacts were looked for
+            rise(t[0].rest, w)
+        else:
+            wake_jointed(t[0].rest, w)
         if t[0].special == 1 or t[0].memory_worlds < t[0].worlds:  # it was another world's, or specialized steps were made
             forget_memory(t, w)
         t[0].made[w] = n[w]

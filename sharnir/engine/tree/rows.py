@@ -71,6 +71,10 @@ class Kind:
         c.start_a, c.start_b = c.a.R @ c.point_a, c.b.R @ c.point_b
         c.start = c.b.origin + c.start_b - c.a.origin - c.start_a
 
+    def guess(self, c: Any, k: int) -> Any:
+        """The impulse of a row to begin with: as the last two steps lead to."""
+        return c.row(k, "last") * 2.0 - c.row(k, "before")
+
     def start_gap(self, c: Any) -> list[Any]:
         """Gaps at the start of the step."""
         raise NotImplementedError
@@ -517,8 +521,7 @@ def begin_rows(tree: Any) -> None:
             kind.begin(c)
             for k in range(kind.rows):
                 acts = (c.on > 0.5) & not_(tree.resting)
-                guess = select(acts, c.row(k, "last") * 2.0 - c.row(k, "before"), 0.0)
-                c.put_row(k, "impulse", guess)
+                c.put_row(k, "impulse", select(acts, kind.guess(c, k), 0.0))
 
 
 def keep_rows(tree: Any) -> None:
