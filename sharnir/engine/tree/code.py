@@ -225,6 +225,8 @@ class Form:
                 project(tree)
                 if tree.laws_are_rows:
                     p.say("if (last_impact) break;")
+            if tree.laws_are_rows:
+                p.say("lifted = real(0.0);")
             p.say("const real joules = lost*real(4.0)/(h*h); lost = real(0.0);")
             p.say("if (renew) { stopped = 0; x.projected.data[w] += joules; } else taken += joules;")
         with p.block("if (renew || overlaps) {" if tree.laws_are_rows else "if (renew) {"):

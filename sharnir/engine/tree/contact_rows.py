@@ -31,7 +31,7 @@ SLOW, SLANTED = 1e-3, 1e-6  # of what falls in a step, and of the speed of a poi
 SLOP = 1e-5  # of the scene's length: an overlap that is as small is left alone
 BOUNCES = 2.0  # times what falls in a step: what approaches more slowly is not thrown back
 IMPACTS = 40  # rounds of impacts that follow each other in an instant
-PARTINGS = 4  # rounds, at most, in which overlapping bodies are displaced
+PARTINGS = 10  # rounds, at most, in which overlapping bodies are displaced
 NEAR = 1e-9  # rad or of the scene's length: gaps that are closed
 
 
@@ -84,12 +84,12 @@ class Contact(Kind):
         for _ in c.rows.unless_resting():
             end = w * (4.0 / h)
             c.slip = end - n * dot(n, end)
-        touches = gap <= NEAR / c.rows.tree.per_metre + absolute(u0) * NEAR
+        touches = (c.by_b > 0.5) | (gap <= NEAR / c.rows.tree.per_metre + absolute(u0) * NEAR)
         off = rests & not_(select(closes, c.rows.parting, touches & ((c.hits > 0.5) | c.rows.last_impact)))
-        c.put_row(0, "high", select(off, -1.0, 1.0))
+        passes = not_(rests) & bounces(c, c.restitution, u0) & (gap + 2.0 * u0 < 0.0)
+        c.put_row(0, "high", select(off | passes, -1.0, 1.0))
         slop = SLOP / c.rows.tree.per_metre
-        least = select(rests, c.leaves, 0.5 * minimum(0.0, -gap - u0))
-        least = select(closes, -0.5 * (gap + 0.5 * slop), least)
+        least = select(closes, -0.5 * (gap + 0.5 * slop), select(rests, 0.0, 0.5 * minimum(0.0, -gap - u0)))
         return [dot(n, half) - select(rests, 0.0, 0.5) * u0 - least, dot(s, w), dot(t, w)]
 
     def opening(self, c: Any, gaps: list[Any]) -> Any:
@@ -114,26 +114,32 @@ class Contact(Kind):
     carries = force
 
     def choose(self, c: Any) -> Any:
-        """Whether the point is hit and throws back what approaches it now; `leaves`: ½ h times the speed at which that leaves."""
+        """Whether the point is hit by what approaches it now, which it throws back."""
         super().begin(c)
         n = c.axis_a
         u = dot(n, point_speed(c.b, c.start_b) - point_speed(c.a, c.start_a))
-        slowed = c.rows.first_impact & (c.by_a > 0.5)  # in this step, from the speed of its start
-        u = select(slowed, minimum(u, dot(n, c.line_1)), u)
-        touches = dot(n, c.start) <= NEAR / c.rows.tree.per_metre + absolute(u) * NEAR
-        hits = touches & (c.restitution > 0.0) & (-u > BOUNCES * 0.5 * c.h * c.rows.tree.fall)
-        c.hits, c.leaves = select(hits, 1.0, 0.0), select(hits, c.restitution * -u, 0.0)
+        touches = (c.by_b > 0.5) | (dot(n, c.start) <= NEAR / c.rows.tree.per_metre + absolute(u) * NEAR)
+        hits = touches & bounces(c, c.restitution, u)
+        c.hits = select(hits, 1.0, 0.0)
         return hits
 
+    def returned(self, c: Any) -> Any:
+        return c.restitution
+
     def keep(self, c: Any) -> Any:
-        """Whether the point stopped what approached."""
+        """Whether the point stopped what approached, or is to throw it back."""
         u0, p = dot(c.axis_a, c.line_1), c.impulse(0)
-        c.by_a = select(p > 0.0, 1.0, 0.0)
         force = self.force(c, [c.impulse(k) for k in range(3)])
         c.rows.tree.note_work(-(dot(force, c.surface) * (4.0 / c.h)))
         c.rows.note_overlap(c.soft < -(SLOP / c.rows.tree.per_metre))
+        c.by_b = select((p > 0.0) | (c.soft < 0.0), 1.0, 0.0)  # it touched, wherever displacements lead
         slow = SLOW * 0.5 * c.h * c.rows.tree.fall + SLANTED * sqrt(dot(c.line_1, c.line_1))
-        return (p > 0.0) & (u0 < -slow)
+        return (u0 < -slow) & ((p > 0.0) | (c.row(0, "high") < 0.0) & (c.soft < 0.0))
+
+
+def bounces(c: Any, restitution: Any, u: Any) -> Any:
+    """Whether what approaches at u (½ h times a speed) is thrown back."""
+    return (restitution > 0.0) & (u < -(BOUNCES * 0.5 * c.h * c.rows.tree.fall))
 
 
 def point_speed(link: Any, arm: Vector) -> Vector:
@@ -167,13 +173,13 @@ class AxisLaw(Gear):
 
 
 class Friction(AxisLaw):
-    """Dry friction: the bound is `row_bound` of the link; an axis that was held stays so in an impact."""
+    """Dry friction: the bound is `row_bound` of the link; in an impact an axis that was held is, by as much as in a step."""
 
     def evaluate(self, c: Any) -> list[Any]:
         a, rests = c.a, c.rows.resting
         by = select(rests, 1.0, a.ratio)
         c.by_a = by
-        held = select(a.stuck > 0.5, UNBOUNDED, 0.0)
+        held = select(a.stuck > 0.5, 0.5 * c.h * a.row_bound, 0.0)
         bound = select(c.rows.closing, 0.0, select(rests, held, 0.25 * c.h * a.row_bound))
         c.put_row(0, "low", -bound)
         c.put_row(0, "high", bound)
@@ -197,26 +203,32 @@ class Limit(AxisLaw):
         c.by_a = by
         u0, h = side * a.u0, c.h
         room = select(side > 0.0, a.q - a.limit_lower, a.limit_upper - a.q)
-        touches = room <= NEAR * (1.0 / c.rows.tree.per_metre + 1.0)
-        off = (rests & not_(touches & ((c.hits > 0.5) | c.rows.last_impact))) | c.rows.closing
+        touches = (c.by_b > 0.5) | (room <= NEAR * (1.0 / c.rows.tree.per_metre + 1.0))
+        off = rests & not_(select(c.rows.closing, c.rows.parting, touches & ((c.hits > 0.5) | c.rows.last_impact)))
+        passes = not_(rests) & bounces(c, a.restitution, 0.5 * h * u0) & (room + h * u0 < 0.0)
         c.put_row(0, "low", 0.0)
-        c.put_row(0, "high", select(off, 0.0, UNBOUNDED))
+        c.put_row(0, "high", select(off | passes, 0.0, UNBOUNDED))
         a.row_limit = side * c.impulse(0)
-        least = select(rests, c.leaves, 0.25 * h * minimum(0.0, -2.0 * room / h - u0))
+        least = select(c.rows.closing, -0.5 * room, select(rests, 0.0, 0.25 * h * minimum(0.0, -2.0 * room / h - u0)))
+        c.soft = room + side * 2.0 * a.ratio * a.z
         return [by * a.z - select(rests, 0.0, 0.25 * h * u0) - least]
 
     def choose(self, c: Any) -> Any:
-        """As it came to the limit in this step, once."""
-        a, u = c.a, c.ratio * c.a.u0
-        hits = (a.restitution > 0.0) & (u < 0.0) & (absolute(a.limit) > 0.0) & c.rows.first_impact
-        c.hits, c.leaves = select(hits, 1.0, 0.0), select(hits, 0.5 * c.h * a.restitution * -u, 0.0)
+        """Once, as it came to the limit in this step."""
+        hits = (c.by_b > 0.5) & c.rows.first_impact
+        c.hits = select(hits, 1.0, 0.0)
         return hits
+
+    def returned(self, c: Any) -> Any:
+        return c.a.restitution
 
     def keep(self, c: Any) -> Any:
         a, p, side = c.a, c.impulse(0), c.ratio
-        acts = p > 0.0
+        acts, passed = p > 0.0, not_(c.row(0, "high") > 0.0) & (c.soft < 0.0)
         a.limit = select(acts, side * p, a.limit)
-        return acts & (side * a.u0 < -(SLOW * c.rows.tree.fall))
+        c.by_b = select(passed, 1.0, 0.0)
+        c.rows.note_overlap(passed)
+        return (acts & (side * a.u0 < -(SLOW * c.rows.tree.fall))) | passed
 
 
 LAWS: dict[int, Kind] = {CONTACT: Contact(), FRICTION: Friction(), LIMIT: Limit()}
@@ -289,7 +301,7 @@ class LawRows(LoopRows):
         lines = ["const int at_spread = at_matrix + 2*n_matrix, at_cone = at_spread + 12*links;"]
         lines.append(f"const int memory_with_rows = {owner}memory_size_of_world; (void)memory_with_rows;")
         lines.append("const int* const element = t_element; int* const active = const_cast<int*>(t_active);")
-        lines.append("real unsolved = real(0.0), overlap = real(0.0); bool overlaps = false, last_impact = true; int parting = 0, impact = 0;")
+        lines.append("real unsolved = real(0.0), overlap = real(0.0); bool overlaps = false, last_impact = true; int parting = 0, impact = 0; real bounce = real(0.0), taken_now = real(0.0), lifted = real(0.0);")
         return [*lines]
 
     def before(self, r: Any) -> str:
@@ -343,15 +355,38 @@ class LawRows(LoopRows):
     last_impact, first_impact = value("last_impact", "bool"), value("(impact == 0)", "bool")
     """Whether nothing is thrown back any more, and what still approaches is stopped; whether the first impact is solved for."""
 
+    bounce = value("bounce")
+    """How much of what an impact took from velocities is given once more: by that they are thrown back, and gain no energy."""
+
+    def clear_taken(self) -> None:
+        self.program.write("taken_now", 0.0)
+
+    def note_taken(self, energy: Any) -> None:
+        """Kinetic energy, times ¼ h², that an impact takes from a link, unless it is thrown back."""
+        self.program.write("taken_now", self.program.read("taken_now") + energy)
+
+    def note_lifted(self, energy: Any) -> None:
+        """Potential energy, times ¼ h², that displacements gave a link."""
+        self.program.write("lifted", self.program.read("lifted") + energy)
+
+    def pay_lifting(self) -> None:
+        """What is thrown back pays for what displacements lifted: so it leaves with the speed that it had at the surface."""
+        p = self.program
+        p.say("if (bounce > real(0.0) && lifted > real(0.0)) {")
+        p.say("bounce *= wp::sqrt(wp::max(real(0.0), real(1.0) - (taken_now > real(0.0) ? lifted/taken_now : real(1.0))));")
+        p.say("lifted = wp::max(real(0.0), lifted - taken_now); }")
+
     def choose_impacts(self) -> None:
         """Which points throw back what approaches them now; those it comes nearer to by that are hit in the next round."""
         p = self.program
-        p.say("last_impact = true;")
+        p.say("last_impact = true; bounce = real(1.0);")
         for c, law in self.laws():
             hits = law.choose(c)
             if hits is not False:
-                p.write("last_impact", p.read("last_impact", "bool") & not_(hits))
-        p.say(f"if (impact == {IMPACTS}) last_impact = true;")
+                with p.block("if ({0}) {{", hits):
+                    p.write("bounce", minimum(p.read("bounce"), law.returned(c)))
+                    p.write("last_impact", False)
+        p.say(f"if (impact == {IMPACTS}) last_impact = true; if (last_impact) bounce = real(0.0);")
 
     def clear_open(self) -> None:
         super().clear_open()
@@ -388,8 +423,9 @@ class LawRows(LoopRows):
         for c, law in self.laws():
             if isinstance(law, Contact):
                 force = law.force(c, [c.impulse(k) for k in range(3)])
-                c.blow = c.blow + force * 0.5
-                self.tree.note_work(-(dot(force, c.surface) * (2.0 / c.h)))
+                more = 1.0 + self.bounce
+                c.blow = c.blow + force * (0.5 * more)
+                self.tree.note_work(-(dot(force, c.surface) * (2.0 / c.h * more)))
 
 
 class LawLoopTree(RowLoopTree):

@@ -30,7 +30,7 @@ LINK_FIELDS |= {"row_A": 1, "row_B": 9, "row_C": 9, "row_D": 9, "column_l": 3, "
 PATH = ("l", "n", "rate_l", "rate_n")  # force and moment of J, then of J₁
 LINK_FIELDS |= {f"path_{part}{k}": 3 for k in range(MOST) for part in PATH}
 VECTORS = ("start_a", "start_b", "start", "arm_a", "arm_b", "line", "line_1", "force", "blow", "slip")
-WORK = dict.fromkeys(VECTORS, 3) | dict.fromkeys(("soft", "by_a", "by_b", "hits", "leaves"), 1)  # of closures
+WORK = dict.fromkeys(VECTORS, 3) | dict.fromkeys(("soft", "by_a", "by_b", "hits"), 1)  # of closures
 PER_ROW = ("impulse", "gap", "rest", "could", "soft", "turn", "pivot", "taken", "size_l", "size_n", "last", "before", "low", "high")
 KEPT = ("last", "before")  # of these, between steps
 RESPONSES = ("y", "x", "rate")
@@ -127,6 +127,12 @@ class RowMath:
 
     def keep_laws(self) -> None:
         """What they did in the step."""
+
+    def clear_taken(self) -> None:
+        """Begin to sum up what an impact takes."""
+
+    def pay_lifting(self) -> None:
+        """Reduce what is thrown back."""
 
     def note_impacts(self) -> None:
         """Impulses with which velocities were projected."""

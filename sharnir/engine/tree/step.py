@@ -316,7 +316,7 @@ def project(tree: Any) -> None:
         compute_momenta_once(tree, True)
         if tree.rows:
             close_rows(tree, True)
-            tree.rows.note_impacts()
+            tree.rows.clear_taken()
         for link in tree.links():
             for joint in link.joints():
                 u, g = joint.carried(link)
@@ -325,11 +325,27 @@ def project(tree: Any) -> None:
                 u, g = link.turn.inward(u), link.turn.inward(g)
                 link.u, link.g = u, g
                 v, w = u + cross(g, link.local_com), joint.spin(link, g)
-                tree.note_lost(kinetic(link, link.V, link.W) - kinetic(link, v, w))
+                taken = kinetic(link, link.V, link.W) - kinetic(link, v, w)
+                if tree.laws_are_rows:
+                    tree.rows.note_taken(taken)
+                    continue
+                tree.note_lost(taken)
                 link.V, link.W = v, w
+        if tree.rows:
+            tree.rows.pay_lifting()
+            tree.rows.note_impacts()
         for link in tree.links():
             for joint in link.joints():
+                if tree.laws_are_rows:
+                    throw_back(tree, link, link.u + cross(link.g, link.local_com), joint.spin(link, link.g))
                 joint.release(link)
+
+
+def throw_back(tree: Any, link: Any, v: Vector, w: Vector) -> None:
+    """Velocities of a link after an impact that would leave v and w: beyond these by a part of what they change."""
+    v, w = v + (v - link.V) * tree.rows.bounce, w + (w - link.W) * tree.rows.bounce
+    tree.note_lost(kinetic(link, link.V, link.W) - kinetic(link, v, w))
+    link.V, link.W = v, w
 
 
 def stand(tree: Any) -> None:
@@ -364,6 +380,9 @@ def close_pose(tree: Any) -> None:
             close_rows(tree, True)
             update_twists(tree, displace)
             for link in tree.links():
+                if tree.laws_are_rows:
+                    moved = (link.u + cross(link.g, link.com_mean)) * 2.0
+                    tree.rows.note_lifted(-(dot(moved, tree.gravity) * link.mass))
                 for joint in link.joints():
                     if not isinstance(joint, Prescribed):
                         joint.advance(link)
