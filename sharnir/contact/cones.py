@@ -84,7 +84,8 @@ const real n = real(0.5)*(x[0] + along);
 x[0] = n; x[1] = d1*n - d2*(k*across); x[2] = d2*n + d1*(k*across); };
 // speeds and errors of impulses: u, f from p; `shifted`: the sliding speed that belongs to the normal one is as it was
 const auto judge = [&](const auto& p, const auto& u, const auto& f, bool shifted, bool near) apart -> real { real sum = real(0.0);
-for (int e = 0; e < count; ++e) { const int r = element[e], size = element[e + 1] - r; real x[3], q[3]; const real w = cone_weight(r);
+for (int e = 0; e < count; ++e) { const int r = element[e], size = element[e + 1] - r; real x[3], q[3];
+const real w = cone_weight(r);
 for (int k = 0; k < size; ++k) { real y = times_response(r + k, p) + cone_b(r + k);
 if (near) y += cone_pull(r)*(p(r + k) - cone_near(r + k)); u(r + k) = y; x[k] = y; }
 if (size == 3) x[0] += shifted ? cone_shift(r) : wp::sqrt(x[1]*x[1] + x[2]*x[2]);
@@ -113,7 +114,8 @@ for (int s = r + 1; s < size; ++s) x -= cone_matrix(r, s)*cone_right(s);
 cone_right(r) = x/cone_matrix(r, r); }
 return true; };
 real scale = real(0.0);
-for (int e = 0; e < count; ++e) { const int r = element[e], size = element[e + 1] - r; real w = real(0.0), s = real(0.0), alone = real(0.0);
+for (int e = 0; e < count; ++e) { const int r = element[e], size = element[e + 1] - r;
+real w = real(0.0), s = real(0.0), alone = real(0.0);
 for (int k = 0; k < size; ++k) { w += response(r + k, r + k); alone += alone_of(r + k); s += cone_b(r + k)*cone_b(r + k); }
 w = wp::max(w, real(1e-6)*alone)/real(size); if (!(w > real(0.0))) w = real(1.0);
 cone_weight(r) = w; cone_pull(r) = (<NEAREST> + blur_of(r))*alone/real(size); scale += s/w; }
@@ -144,7 +146,8 @@ for (int k = 0; k < rs; ++k) { const int i = wp::max(r + k, s), j = wp::min(r + 
 if (s == r + k) x[k] += real(1.0) - cone_pull(r)/w; }
 if (rs == 3) x[0] += d1*(x[1] - (s == r + 1 ? real(1.0) : real(0.0))) + d2*(x[2] - (s == r + 2 ? real(1.0) : real(0.0)));
 project_rate(part, q, rs, x);
-if (b < size && active[b] == s) { for (int k = 0; k < rs; ++k) cone_matrix(a + k, b) = (s == r + k ? real(1.0) : real(0.0)) - x[k]; ++b; }
+if (b < size && active[b] == s) { for (int k = 0; k < rs;
+++k) cone_matrix(a + k, b) = (s == r + k ? real(1.0) : real(0.0)) - x[k]; ++b; }
 else for (int k = 0; k < rs; ++k) known[k] += x[k]*cone_direction(s); }
 for (int k = 0; k < rs; ++k) cone_right(a + k) = -cone_f(r + k) + known[k];
 a += rs; } }
@@ -167,8 +170,10 @@ for (int r = 0; r < rows; ++r) cone_trial(r) = cone_p(r);
 for (int turn = 0; turn < <SHIFTS>; ++turn) {
 for (int e = 0; e < count; ++e) { const int r = element[e]; cone_shift(r) = element[e + 1] - r == 3 ?
 wp::sqrt(cone_u(r + 1)*cone_u(r + 1) + cone_u(r + 2)*cone_u(r + 2)) : real(0.0); }
-const auto aim = [&](int e, real by, real* q) apart -> int { const int r = element[e], rs = element[e + 1] - r; const real soft = <SOFT>*cone_weight(r);
-for (int k = 0; k < rs; ++k) q[k] = cone_near(r + k) - (cone_trial_u(r + k) + by*cone_way(r + k) + (k == 0 ? cone_shift(r) : real(0.0)))/soft;
+const auto aim = [&](int e, real by, real* q) apart -> int { const int r = element[e], rs = element[e + 1] - r;
+const real soft = <SOFT>*cone_weight(r);
+for (int k = 0; k < rs;
+++k) q[k] = cone_near(r + k) - (cone_trial_u(r + k) + by*cone_way(r + k) + (k == 0 ? cone_shift(r) : real(0.0)))/soft;
 real x[3]; for (int k = 0; k < rs; ++k) x[k] = q[k];
 const int part = project(r, rs, x); for (int k = 0; k < rs; ++k) cone_q(r + k) = x[k]; return part; };
 for (int r = 0; r < rows; ++r) { cone_trial_u(r) = times_response(r, at_trial) + cone_b(r); cone_way(r) = real(0.0); }
@@ -176,7 +181,8 @@ for (int n = 0; n < <CONVEX>; ++n) {
 real off = real(0.0); int size = 0;
 for (int e = 0; e < count; ++e) { real q[3]; const int part = aim(e, real(0.0), q), r = element[e], rs = element[e + 1] - r;
 cone_reach(r) = real(part);
-for (int k = 0; k < rs; ++k) { const real g = cone_q(r + k) - cone_trial(r + k); cone_direction(r + k) = g; cone_trial_f(r + k) = q[k];
+for (int k = 0; k < rs; ++k) { const real g = cone_q(r + k) - cone_trial(r + k); cone_direction(r + k) = g;
+cone_trial_f(r + k) = q[k];
 off += cone_weight(r)*g*g; if (part > 0) active[size++] = r + k; } }
 if (wp::sqrt(off) <= real(1e-6)*scale) break;
 { int e = 0, a = 0;
@@ -187,7 +193,8 @@ real known[3] = {real(0.0), real(0.0), real(0.0)};
 for (int s = 0, b = 0; s < rows; ++s) { real x[3];
 for (int k = 0; k < rs; ++k) { const int i = wp::max(r + k, s), j = wp::min(r + k, s); x[k] = response(i, j)/soft; }
 project_rate(part, q, rs, x);
-if (b < size && active[b] == s) { for (int k = 0; k < rs; ++k) cone_matrix(a + k, b) = (s == r + k ? real(1.0) : real(0.0)) + x[k]; ++b; }
+if (b < size && active[b] == s) { for (int k = 0; k < rs;
+++k) cone_matrix(a + k, b) = (s == r + k ? real(1.0) : real(0.0)) + x[k]; ++b; }
 else for (int k = 0; k < rs; ++k) known[k] -= x[k]*cone_direction(s); }
 for (int k = 0; k < rs; ++k) cone_right(a + k) = cone_direction(r + k) + known[k];
 a += rs; } }
@@ -210,7 +217,8 @@ if (now < real(0.0)) low = by; else high = by;
 const real next = by - now/curve;
 if (high < real(0.0)) by = now < real(0.0) ? wp::max(next, real(1.5)*by) : next;
 else by = next > low && next < high ? next : real(0.5)*(low + high); }
-for (int r = 0; r < rows; ++r) { cone_trial(r) += by*cone_direction(r); cone_trial_u(r) += by*cone_way(r); cone_way(r) = real(0.0); } }
+for (int r = 0; r < rows; ++r) { cone_trial(r) += by*cone_direction(r); cone_trial_u(r) += by*cone_way(r);
+cone_way(r) = real(0.0); } }
 for (int e = 0; e < count; ++e) { real q[3]; aim(e, real(0.0), q); }
 for (int r = 0; r < rows; ++r) cone_p(r) = cone_q(r);
 error = judge(at_p, at_u, at_f, false, false);

@@ -26,7 +26,7 @@ from sharnir.engine.tree.runtime import LAWS_CHANGED, LOG_ROW, ROOM, SLOTS, TOGE
 from sharnir.engine.tree.special import Specialized, acting_laws
 from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART
 from sharnir.errors import StepWarning
-from sharnir.model import KINEMATIC, Control, Model, State, fill, scene_scale
+from sharnir.model import DYNAMIC, KINEMATIC, Control, Model, State, fill, scene_scale
 from sharnir.rope.solver import HEARD, MOST_PASSES, NEVER
 from sharnir.sleep import SLOWEST, joining, reaches, rest_of
 from sharnir.solver import write
@@ -48,8 +48,17 @@ MOST_MEMORY = 6 << 30  # bytes of working memory on a GPU
 SPINS = 1000  # looks at whether steps have ended, before waiting for the device
 BLOCK = 64  # threads of a block of a GPU: few, so that few worlds occupy all of it
 LARGEST = 24  # links, up to which a model is specialized on a GPU unless told otherwise
-TOUCH = os.environ.get("SHARNIR_TOUCH", "") == "1"
+MOST_TOUCHING = 24  # bodies: of more, all points of contact are too many for one problem
 MOST = 64  # links, up to which it is where that is asked for: the compiler takes minutes beyond
+
+
+def touches_rigidly(model: Model) -> bool:
+    """Whether the contacts of a model are solved in joint coordinates: few rigid bodies with Coulomb's friction, on a CPU."""
+    described = model.collision
+    materials = [*described.materials.values(), *described.rules.values()]
+    plain = not described.belts and all(not (m.rolling or m.torsion or m.stiffness or m.shear) for m in materials)
+    few = int((model.bodies.motion.numpy() == DYNAMIC).sum()) <= MOST_TOUCHING
+    return plain and few and bool(wp.get_device(model.device).is_cpu) and PRECISION == "double"
 
 
 class Trees:
@@ -82,15 +91,13 @@ class Trees:
 
     @staticmethod
     def cover(model: Model) -> bool:
-        """Whether all of a model is trees, and rows beside them: nothing touches, no rope hangs, no cable runs.
+        """Whether all of a model is trees, and rows beside them: no rope hangs, no cable runs, and what touches does so rigidly.
 
         Loops that can move in their start pose alone are left to the former passes: motion there costs gaps of second order,
         which are taken for rounding, and rows that close them give energy.
         """
         other = model.ropes is not None or model.casts or model.cable_names or model.shaky
-        if model.collision is not None and not TOUCH:
-            return False
-        return not other and len(model.com) > 0
+        return not other and len(model.com) > 0 and (model.collision is None or touches_rigidly(model))
 
     def loosen(self, control: Control) -> bool:
         """Give room to joints that are disabled now, or may break; whether more of them have it than had."""
@@ -196,12 +203,12 @@ class Trees:
         self.judges = self.specialized and self._special is not None and self._special.on_gpu
         solver._spread = self.judges and self.measures and not self.model.spring_names
         solver._looks_first = not self.judges or len(solver._sprung()) > 0  # energy of springs may change unseen
-        solver._watch(state, control, 0)
+        solver._watch(state, control, 0 if solver.collider is None else 2)
         t.contacts = joining(m, state, control)
         if solver.collider is not None:
             t.contacts = self._bind_contacts(state, control)
             t.blow, t.slip = solver.touch.blow, solver.touch.slip
-            t.shape_kind = solver.collider.data.shapes.kind
+            t.shape_radius = solver.collider.data.shapes.radius
         self._rest = rest_of(m, solver.settings, state, state, control, t.contacts)
         t.rest = self._rest[0]
         solver._passes, solver._pace = t.passes, self.takes

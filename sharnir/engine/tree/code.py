@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sharnir.emit.program import QUOTIENTS, UNDEFINED, Program
+from sharnir.engine.tree.contact_rows import LawLoopTree
 from sharnir.engine.tree.forest import FREE, INERTIAL, JOINT_LAWS, LAWS, ONE_AXIS, PRESCRIBED, SEVERAL, TURNING, Forest
 from sharnir.engine.tree.history import FIRST, KEPT
-from sharnir.engine.tree.contact_rows import LawLoopTree
 from sharnir.engine.tree.row_storage import RowLoopTree
 from sharnir.engine.tree.step import close_pose, finish, guess, place_links, project, report, solve, step
 from sharnir.engine.tree.storage import (

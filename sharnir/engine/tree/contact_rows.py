@@ -4,8 +4,8 @@ Where something touches, friction and limits of axes are no part of the forest's
 that a blow breaks a held joint loose in the same step. All of them are solved as one problem (`contact.cones`) on the forest's
 response. With w a quarter of h times the speed at the end of the step, u₁ = 2ū − u₀,
 
-    contact     along the normal: u₁ ≥ min(0, −2 gap/h − u₀), so that the gap is closed at the end of the step and not before; in a
-                step that begins closed, u₁ ≥ 0. Across it: Coulomb's friction against u₁
+    contact     along the normal: u₁ ≥ min(0, −2 gap/h − u₀), so that the gap is closed at the end of the step and not before; in
+                a step that begins closed, u₁ ≥ 0. Across it: Coulomb's friction against u₁
     friction    of an axis, |impulse| ≤ bound, against u₁
     limit       as the normal of a contact
 
@@ -23,7 +23,7 @@ from sharnir.emit.algebra import ZERO, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, minimum, node, select, sqrt, value
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT
 from sharnir.engine.tree.row_storage import ClosureView, LoopRows, RowLoopTree
-from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches, arms
+from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches
 from sharnir.laws.axis import not_
 
 UNBOUNDED = 1e30
@@ -40,8 +40,8 @@ class Contact(Kind):
 
     `length` and `ratio` are the coefficients of friction along `axis_b` and across both; `surface` is how fast b's surface runs
     over a's beside the motion of the bodies, m/s; `last` the impulse of the last step, N·s. The points lie on the two surfaces:
-    that of a corner turns with its body (`turns_a`, `turns_b` 1), that of a ball stays below its centre (0). Both bodies feel
-    impulses at one point, midway between these.
+    at `radius_a` and `radius_b` from points that turn with the bodies, corners or centres of balls. Both bodies feel impulses at
+    one point, midway between these.
     """
 
     rows = 3
@@ -69,8 +69,8 @@ class Contact(Kind):
     def evaluate(self, c: Any) -> list[Any]:
         a, b = c.a, c.b
         n, s, t = self.directions(c)
-        r_a = c.start_a + (a.M @ c.start_a - c.start_a) * c.turns_a
-        r_b = c.start_b + (b.M @ c.start_b - c.start_b) * c.turns_b
+        r_a = a.M @ (c.start_a - n * c.radius_a) + n * c.radius_a
+        r_b = b.M @ (c.start_b + n * c.radius_b) - n * c.radius_b
         half = b.u + cross(b.g, r_b) - a.u - cross(a.g, r_a)
         rests, closes, h = c.rows.resting, c.rows.closing, c.h
         gap = dot(n, c.start)
@@ -85,10 +85,10 @@ class Contact(Kind):
             end = w * (4.0 / h)
             c.slip = end - n * dot(n, end)
         touches = (c.by_b > 0.5) | (gap <= NEAR / c.rows.tree.per_metre + absolute(u0) * NEAR)
-        off = rests & not_(select(closes, c.rows.parting, touches & ((c.hits > 0.5) | c.rows.last_impact)))
-        passes = not_(rests) & bounces(c, c.restitution, u0) & (gap + 2.0 * u0 < 0.0)
-        c.put_row(0, "high", select(off | passes, -1.0, 1.0))
         slop = SLOP / c.rows.tree.per_metre
+        off = rests & not_(select(closes, c.rows.parting, touches & ((c.hits > 0.5) | c.rows.last_impact)))
+        passes = not_(rests) & bounces(c, c.restitution, u0) & (gap > slop) & (gap + 2.0 * u0 < 0.0)
+        c.put_row(0, "high", select(off | passes, -1.0, 1.0))
         least = select(closes, -0.5 * (gap + 0.5 * slop), select(rests, 0.0, 0.5 * minimum(0.0, -gap - u0)))
         return [dot(n, half) - select(rests, 0.0, 0.5) * u0 - least, dot(s, w), dot(t, w)]
 
@@ -205,7 +205,7 @@ class Limit(AxisLaw):
         room = select(side > 0.0, a.q - a.limit_lower, a.limit_upper - a.q)
         touches = (c.by_b > 0.5) | (room <= NEAR * (1.0 / c.rows.tree.per_metre + 1.0))
         off = rests & not_(select(c.rows.closing, c.rows.parting, touches & ((c.hits > 0.5) | c.rows.last_impact)))
-        passes = not_(rests) & bounces(c, a.restitution, 0.5 * h * u0) & (room + h * u0 < 0.0)
+        passes = not_(rests) & bounces(c, a.restitution, 0.5 * h * u0) & (room > SLOP) & (room + h * u0 < 0.0)
         c.put_row(0, "low", 0.0)
         c.put_row(0, "high", select(off | passes, 0.0, UNBOUNDED))
         a.row_limit = side * c.impulse(0)
@@ -271,7 +271,15 @@ unsolved = off;
 for (int r = 0; r < rows; ++r) {place("rest")} = cone_p(r) - {place("impulse")}; }}"""
 
 
-MACROS = ("response", "alone_of", "blur_of", "low_of", "high_of", "cone_matrix", *(f"cone_{name}" for name in (*VECTORS, *NUMBERS)))
+MACROS = (
+    "response",
+    "alone_of",
+    "blur_of",
+    "low_of",
+    "high_of",
+    "cone_matrix",
+    *(f"cone_{name}" for name in (*VECTORS, *NUMBERS)),
+)
 
 
 def solver_text(real: str, place: Any) -> str:
@@ -301,8 +309,8 @@ class LawRows(LoopRows):
         lines = ["const int at_spread = at_matrix + 2*n_matrix, at_cone = at_spread + 12*links;"]
         lines.append(f"const int memory_with_rows = {owner}memory_size_of_world; (void)memory_with_rows;")
         lines.append("const int* const element = t_element; int* const active = const_cast<int*>(t_active);")
-        lines.append("real unsolved = real(0.0), overlap = real(0.0); bool overlaps = false, last_impact = true; int parting = 0, impact = 0; real bounce = real(0.0), taken_now = real(0.0), lifted = real(0.0);")
-        return [*lines]
+        zeros = ", ".join(f"{name} = real(0.0)" for name in ("unsolved", "overlap", "bounce", "taken_now", "lifted"))
+        return [*lines, f"real {zeros};", "bool overlaps = false, last_impact = true; int parting = 0, impact = 0;"]
 
     def before(self, r: Any) -> str:
         return f"wp::min({r}, n_equal)"
@@ -350,7 +358,9 @@ class LawRows(LoopRows):
         p = self.program
         for c, law in self.laws():
             stopped = law.keep(c)
-            p.write("stopped", node("?", stopped, value("(wp::max(t_a[c], t_b[c]) + 1)", "int"), p.read("stopped", "int"), kind="int"))
+            p.write(
+                "stopped", node("?", stopped, value("(wp::max(t_a[c], t_b[c]) + 1)", "int"), p.read("stopped", "int"), kind="int")
+            )
 
     last_impact, first_impact = value("last_impact", "bool"), value("(impact == 0)", "bool")
     """Whether nothing is thrown back any more, and what still approaches is stopped; whether the first impact is solved for."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warp as wp
 
-from sharnir.collision.data import SPHERE as SPHERE_KIND
 from sharnir.contact.cones import cone_memory
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, PARAMETERS, SPEEDS
 from sharnir.engine.tree.forest import HINGE, SLIDER
@@ -18,7 +17,6 @@ from sharnir.types import real, vec3
 MOST_ROWS = 240  # of laws in a world
 NEAR_LIMIT = 4.0  # times what an axis moves in a step, and may be accelerated in it: a limit that is nearer may act
 GIVEN = offsets(PARAMETERS)
-SPHERE = int(SPHERE_KIND)
 
 
 def room_of(points: int, axes: int, depth: int, links: int) -> dict[str, int]:
@@ -54,7 +52,8 @@ GATHER = f"""{NATIVE}
 int* const all = x.row_tables.data + w*x.row_table_size;
 {" ".join(f"int* const t_{name} = {table_at(name)};" for name in NAMES)}
 const int equal = all[{COUNTS.index("equal")}], equal_closures = all[{COUNTS.index("equal_closures")}], links = x.links;
-const int* const kinds = x.kind.data + w*links; const int* const bases = x.base.data + w*links; const int* const acts = x.acts.data + w*links;
+const int* const kinds = x.kind.data + w*links; const int* const bases = x.base.data + w*links;
+const int* const acts = x.acts.data + w*links;
 const int speeds_of[] = {{{", ".join(map(str, SPEEDS))}}};
 int c = equal_closures, r = equal, path = t_path_start[equal_closures], lost = 0;
 const real h = x.settings.dt.data[0];
@@ -69,7 +68,8 @@ t_path[path] = k; t_offset[path] = size; t_speeds[path] = speeds_of[kinds[k]]; s
 const int next = bases[k]; if (i == k) i = next; if (j == k) j = next; }}
 t_kind[c] = kind; t_a[c] = a; t_b[c] = b; t_element[c - equal_closures] = r - equal;
 x.point_of.data[c - equal_closures + x.most_laws*w] = point;
-for (int k = 0; k < rows; ++k) {{ t_first[r] = 0; t_y_start[r + 1] = t_y_start[r] + size; t_matrix_start[r + 1] = t_matrix_start[r] + r + 1; ++r; }}
+for (int k = 0; k < rows; ++k) {{ t_first[r] = 0; t_y_start[r + 1] = t_y_start[r] + size;
+t_matrix_start[r + 1] = t_matrix_start[r] + r + 1; ++r; }}
 t_row_start[c + 1] = r; t_path_start[c + 1] = path; return true; }};
 const auto local = [&](int link, int body, const vec& p) -> vec {{
 if (link < 0) return p;
@@ -85,30 +85,38 @@ if (b >= 0 && kinds[b] < 0) b = -1;
 if (a < 0 && b < 0) continue;
 if (!add({CONTACT}, a, b, 3, p)) continue;
 const vec n = cell(contacts.normal, p), at = cell(contacts.point, p); const real gap = cell(contacts.gap, p);
-const vec pa = local(a, body_a, wp::sub(at, wp::mul(n, real(0.5)*gap))), pb = local(b, body_b, wp::add(at, wp::mul(n, real(0.5)*gap)));
+const vec pa = local(a, body_a, wp::sub(at, wp::mul(n, real(0.5)*gap)));
+const vec pb = local(b, body_b, wp::add(at, wp::mul(n, real(0.5)*gap)));
 vec s = cell(contacts.along, p);
-if (!(wp::length_sq(s) > real(0.5))) {{ const vec e = wp::abs(n[0]) < real(0.6) ? vec(real(1.0), real(0.0), real(0.0)) : vec(real(0.0), real(1.0), real(0.0));
+if (!(wp::length_sq(s) > real(0.5))) {{
+const vec e = wp::abs(n[0]) < real(0.6) ? vec(real(1.0), real(0.0), real(0.0)) : vec(real(0.0), real(1.0), real(0.0));
 s = wp::normalize(wp::cross(wp::cross(n, e), n)); }}
 auto mu = cell(contacts.friction, p); const vec last = cell(contacts.impulse, p), runs = cell(contacts.surface, p);
 const real dynamic = cell(contacts.dynamic, p);
 if (dynamic < mu[0]) {{ const vec slides = wp::sub(last, wp::mul(n, wp::dot(n, last)));  // it did
-if (wp::length(slides) >= real(0.999)*dynamic*wp::dot(n, last) && wp::dot(n, last) > real(0.0)) mu = wp::mul(mu, dynamic/mu[0]); }}
-const int kind_a = x.shape_kind.data[cell(contacts.shape_a, p)], kind_b = x.shape_kind.data[cell(contacts.shape_b, p)];
+if (wp::length(slides) >= real(0.999)*dynamic*wp::dot(n, last)
+&& wp::dot(n, last) > real(0.0)) mu = wp::mul(mu, dynamic/mu[0]); }}
+const int shape_a = cell(contacts.shape_a, p), shape_b = cell(contacts.shape_b, p);
 for (int k = 0; k < 3; ++k) {{ give({GIVEN["point_a"]} + k) = pa[k]; give({GIVEN["point_b"]} + k) = pb[k];
 give({GIVEN["axis_a"]} + k) = n[k]; give({GIVEN["axis_b"]} + k) = s[k];
 give({GIVEN["surface"]} + k) = runs[k]; give({GIVEN["last"]} + k) = last[k]*(real(0.25)/h); }}
 give({GIVEN["length"]}) = mu[0]; give({GIVEN["ratio"]}) = mu[1]; give({GIVEN["restitution"]}) = cell(contacts.restitution, p);
-give({GIVEN["turns_a"]}) = kind_a == {SPHERE} ? real(0.0) : real(1.0); give({GIVEN["turns_b"]}) = kind_b == {SPHERE} ? real(0.0) : real(1.0);
+give({GIVEN["radius_a"]}) = x.shape_radius.data[shape_a];
+give({GIVEN["radius_b"]}) = x.shape_radius.data[shape_b];
 give({GIVEN["on"]}) = real(1.0); ++c; }}
 for (int i = 0; i < links; ++i) if (acts[i] && (kinds[i] == {HINGE} || kinds[i] == {SLIDER})) {{
 const int axis = x.axis.data[i];
-if (table(control.friction_static, axis) > real(0.0) || table(control.friction_dynamic, axis) > real(0.0) || table(control.friction_load, axis) > real(0.0))
+if (table(control.friction_static, axis) > real(0.0)
+|| table(control.friction_dynamic, axis) > real(0.0)
+|| table(control.friction_load, axis) > real(0.0))
 if (add({FRICTION}, i, -1, 1, -1)) {{ give({GIVEN["on"]}) = real(1.0); ++c; }}
 const int first = x.first.data[i], at_z = first + (kinds[i] == {HINGE} ? {int(HINGE_AT["z"])} : {int(SLIDER_AT["z"])});
-const real q = cell(state.tree, first + {int(Q)}), way = real({NEAR_LIMIT})*(real(2.0)*wp::abs(cell(state.tree, at_z)) + x.fall*h*h);
+const real q = cell(state.tree, first + {int(Q)});
+const real way = real({NEAR_LIMIT})*(real(2.0)*wp::abs(cell(state.tree, at_z)) + x.fall*h*h);
 for (int side = -1; side < 2; side += 2) {{
 const real room = side > 0 ? q - table(axes.lower, axis) : table(axes.upper, axis) - q;
-if (room < way) if (add({LIMIT}, i, -1, 1, -1)) {{ give({GIVEN["on"]}) = real(1.0); give({GIVEN["ratio"]}) = real(side); ++c; }} }} }}
+if (room < way) if (add({LIMIT}, i, -1, 1, -1)) {{ give({GIVEN["on"]}) = real(1.0); give({GIVEN["ratio"]}) = real(side); ++c;
+}} }} }}
 t_element[c - equal_closures] = r - equal;
 all[{COUNTS.index("closures")}] = c; all[{COUNTS.index("rows")}] = r; all[{COUNTS.index("responses")}] = t_y_start[r];
 all[{COUNTS.index("matrix")}] = t_matrix_start[r];

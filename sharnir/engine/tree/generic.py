@@ -165,7 +165,8 @@ MODULES: tuple[tuple[str, tuple[int, ...], bool, bool, bool], ...] = (
     ("sharnir.trees_touching", ONE_AXIS, False, True, True),
     ("sharnir.trees_touching_all", BESIDE, True, True, True),
 )
-"""Names, kinds of joints, whether drives of the table are known, rows beside the forest, and contacts. Few, so that little is compiled;
+"""Names, kinds of joints, whether drives of the table are known, rows beside the forest, and contacts. Few, so that little is
+compiled;
 laws of balls are half of the code, which most scenes do not need."""
 _kernels: dict[str, Any] = {}
 

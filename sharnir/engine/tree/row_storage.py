@@ -31,7 +31,22 @@ PATH = ("l", "n", "rate_l", "rate_n")  # force and moment of J, then of J₁
 LINK_FIELDS |= {f"path_{part}{k}": 3 for k in range(MOST) for part in PATH}
 VECTORS = ("start_a", "start_b", "start", "arm_a", "arm_b", "line", "line_1", "force", "blow", "slip")
 WORK = dict.fromkeys(VECTORS, 3) | dict.fromkeys(("soft", "by_a", "by_b", "hits"), 1)  # of closures
-PER_ROW = ("impulse", "gap", "rest", "could", "soft", "turn", "pivot", "taken", "size_l", "size_n", "last", "before", "low", "high")
+PER_ROW = (
+    "impulse",
+    "gap",
+    "rest",
+    "could",
+    "soft",
+    "turn",
+    "pivot",
+    "taken",
+    "size_l",
+    "size_n",
+    "last",
+    "before",
+    "low",
+    "high",
+)
 KEPT = ("last", "before")  # of these, between steps
 RESPONSES = ("y", "x", "rate")
 TABLES = (

@@ -173,7 +173,7 @@ class TreeStep:
     most_rows: wp.int32
     most_paths: wp.int32
     point_of: wp.array(dtype=wp.int32)  # [closure of these + most_laws · world] its point of contact, −1: none
-    shape_kind: wp.array(dtype=wp.int32)  # [shape] see `collision.data`
+    shape_radius: wp.array(dtype=real)  # [shape] m, of a ball or a rounded edge
     blow: wp.array2d(dtype=vec3)  # [point, world] N·s on b, of impacts; and m/s, how it slips at the end of the step
     slip: wp.array2d(dtype=vec3)
     unsolved: wp.array(dtype=real)  # [world] what contacts were missed by
