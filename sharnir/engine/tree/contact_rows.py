@@ -312,7 +312,7 @@ class LawRows(LoopRows):
         zeros = ", ".join(f"{name} = real(0.0)" for name in ("unsolved", "overlap", "bounce", "taken_now", "lifted"))
         return [*lines, f"real {zeros};", "bool overlaps = false, last_impact = true; int parting = 0, impact = 0;"]
 
-    def before(self, r: Any) -> str:
+    def eliminated(self, r: Any) -> str:
         return f"wp::min({r}, n_equal)"
 
     def unless_resting(self) -> Iterator[None]:

@@ -126,7 +126,7 @@ class RowMath:
 
     # ---- rows whose impulses are bounded, where there are such (`contact_rows`)
 
-    def before(self, r: Any) -> Any:
+    def eliminated(self, r: Any) -> Any:
         """The end of the rows that are eliminated before row r."""
         return r
 

@@ -651,10 +651,10 @@ def factor_rows(tree: Any) -> None:
     rows = tree.rows
     gap = rows.keep(select(rows.resting & not_(rows.closing), 0.0, minimum(sqrt(rows.open), WIDEST)))  # speeds are no gaps
     for r in rows.range(0, rows.size("rows")):
-        first, end = rows.whole("first", r), rows.before(r)
+        first, end = rows.whole("first", r), rows.eliminated(r)
         for s in rows.range(first, r):
             at, start = rows.entry(r, s), rows.most(first, rows.whole("first", s))
-            for n in rows.range(start, rows.before(s)):
+            for n in rows.range(start, rows.eliminated(s)):
                 of_r, of_s = rows.entry(r, n), rows.entry(s, n)
                 rows.put("lower", at, rows.get("lower", at) - rows.get("lower", of_r) * rows.get("upper", of_s))
                 rows.put("upper", at, rows.get("upper", at) - rows.get("lower", of_s) * rows.get("upper", of_r))
@@ -678,12 +678,12 @@ def substitute(tree: Any) -> None:
     rows = tree.rows
     count = rows.size("rows")
     for r in rows.range(0, count):
-        for s in rows.range(rows.whole("first", r), rows.before(r)):
+        for s in rows.range(rows.whole("first", r), rows.eliminated(r)):
             rows.put("rest", r, rows.get("rest", r) - rows.get("lower", rows.entry(r, s)) * rows.get("rest", s))
     for r in rows.range(0, rows.size("equal")):
         rows.put("rest", r, rows.get("rest", r) * rows.get("pivot", r))
     rows.solve_laws()
     for r in rows.range(0, count, back=True):
         x = rows.get("rest", r)
-        for s in rows.range(rows.whole("first", r), rows.before(r)):
+        for s in rows.range(rows.whole("first", r), rows.eliminated(r)):
             rows.put("rest", s, rows.get("rest", s) - rows.get("upper", rows.entry(r, s)) * x)
