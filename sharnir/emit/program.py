@@ -216,6 +216,35 @@ class Program:
                 self._names[-1][id(e)] = name
                 self._kept.append(e)
 
+    def _sum(self, e: Expression) -> str:
+        """A sum; products are added one by one, so that each of them is one operation with the addition."""
+        a, b = e.args
+        products = self._products(b, e.op == "-")
+        if products is None and e.op == "+" and not self._is_product(b):
+            products = self._products(a, False)
+            a = b if products else a
+        if not products:
+            return f"({self._text(a)} {e.op} {self._text(b)})"
+        out = self._text(a)
+        for minus, x in products:
+            out = f"({out} {'-' if minus else '+'} {self._text(x)})"
+        return out
+
+    def _is_product(self, e: Any) -> bool:
+        return isinstance(e, Expression) and e.op == "*" and self._visible(e) is None
+
+    def _products(self, e: Any, minus: bool) -> list[tuple[bool, Expression]] | None:
+        """The terms of a sum that is printed here, and whether they are subtracted, if all are products of more than one."""
+        if not isinstance(e, Expression) or e.op not in ("+", "-") or self._visible(e) is not None:
+            return None
+        out: list[tuple[bool, Expression]] = []
+        for x, less in ((e.args[0], minus), (e.args[1], minus != (e.op == "-"))):
+            inner = [(less, x)] if self._is_product(x) else self._products(x, less)
+            if inner is None:
+                return None
+            out += inner  # type: ignore[arg-type]
+        return out
+
     def _text(self, e: Any) -> str:
         if not isinstance(e, Expression):
             if isinstance(e, bool):
@@ -226,6 +255,8 @@ class Program:
         name = self._visible(e)
         if name is not None:
             return name
+        if e.op in ("+", "-"):
+            return self._sum(e)
         a = [self._text(x) for x in e.args]
         if e.op in INFIX:
             return f"({a[0]} {e.op} {a[1]})"

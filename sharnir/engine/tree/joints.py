@@ -251,7 +251,7 @@ class OneAxis:
 
     def correct(self, link: Any, u: Vector, g: Vector) -> Any:
         """Correct z by what the joint lacks and by how its base changed; returns the change."""
-        lacks = link.e - dot(link.U_l, u - link.u_before) - dot(link.U_a, g - link.g_before)
+        lacks = link.e - dot(link.U_a, g - link.g_before) - dot(link.U_l, u - link.u_before)
         link.dz = lacks * link.D
         for _ in link.acting():
             self.check_laws(link)
@@ -466,12 +466,12 @@ class Hinge(OneAxis):
 
     def arms(self, link: Any) -> None:
         """Keep the mean axis, and the mean arm of the joint frame's origin."""
-        M = link.base.M
-        link.lever, link.axis_mean = M @ link.local_anchor, M @ link.local_axis
+        base = link.base
+        link.lever, link.axis_mean = base.mean(link.local_anchor), base.mean(link.local_axis)
 
     def carried(self, link: Any) -> tuple[Vector, Vector]:
         base = link.base
-        return base.u + cross(base.g, link.lever), base.g
+        return base.u + base.swept(link.local_anchor), base.g
 
     def moved(self, link: Any, u: Vector, g: Vector) -> tuple[Vector, Vector]:
         return u, g + link.axis_mean * link.z
@@ -539,7 +539,7 @@ class Slider(OneAxis):
 
     def carried(self, link: Any) -> tuple[Vector, Vector]:
         base = link.base
-        return base.u + cross(base.g, self.mean_start(link)), base.g
+        return base.u + base.swept(self.start(link)), base.g
 
     def mean_start(self, link: Any) -> Any:
         """The mean of `start`."""
@@ -614,7 +614,7 @@ class Ball(NoLaws):
     anchor, carried = Hinge.anchor, Hinge.carried
 
     def arms(self, link: Any) -> None:
-        link.lever = link.base.M @ link.local_anchor
+        link.lever = link.base.mean(link.local_anchor)
 
     def guess(self, link: Any) -> None:
         z = link.turn.outward(link.W) - link.base.W
