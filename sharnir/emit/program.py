@@ -16,7 +16,7 @@ from sharnir.emit.expressions import Condition, Expression, Scalar, forget_nodes
 INFIX = {"+", "-", "*", "<", "<=", ">", ">=", "&&", "||"}
 LONGEST = 12  # operations in one printed expression; longer ones get constants for their parts
 TYPES = {"real": "real", "bool": "bool", "int": "int"}
-NAMED = {"/": "quotient", "sqrt": "root"}  # operations that `QUOTIENTS` defines
+NAMED = {"/": "quotient", "sqrt": "root", "atan_root": "atan_root"}  # operations that `QUOTIENTS` defines
 QUOTIENTS = """#if defined(__CUDA_ARCH__) && {doubles}
 const auto quotient = [](double a, double b) {{ double r; asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(b));
 r = fma(fma(-b, r, 1.0), r, r); const double q = a*r; return fma(fma(-b, q, a), r, q); }};
@@ -26,7 +26,8 @@ return x == 0.0 ? x : fma(fma(-g, g, x), k, g); }};
 #else
 #define quotient(a, b) ((a)/(b))
 #define root(x) wp::sqrt(x)
-#endif"""
+#endif
+#define atan_root(x) quotient(wp::atan(root(x)), root(x))"""
 """Division and square root, before a program that computes with doubles, or with floats. A GPU has neither for doubles: there a
 first value of 20 bits is improved by Newton's steps to all but the last bit, without the branches of the standard functions."""
 FUNCTIONS = """#ifdef __CUDA_ARCH__
@@ -34,7 +35,7 @@ FUNCTIONS = """#ifdef __CUDA_ARCH__
 #else
 #define separate __attribute__((noinline))
 #endif"""  # on a GPU a function that stays one costs more time than it saves
-UNDEFINED = "#undef quotient\n#undef root\n#undef separate"  # after a program
+UNDEFINED = "#undef quotient\n#undef root\n#undef atan_root\n#undef separate"  # after a program
 
 
 class Program:

@@ -95,7 +95,7 @@ WORK = {
 }  # fmt: skip
 LAW_NAMES = (
     "u0", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide", "mode", "goal", "ratio", "given", "slope", "lock", "jump",
-    "load", "motor_back", "motor_rotor", "motor_push", "motor_c", "z_free",
+    "load", "motor_back", "motor_rotor", "motor_push", "motor_c", "z_free", "safe_lower", "safe_upper",
 )  # fmt: skip
 LAW = dict.fromkeys(LAW_NAMES, 1)
 NUMBERS_3 = ("known_3", "slip_3", "largest_3", "rubs_3", "fresh_3", "anew_3")
@@ -143,7 +143,7 @@ OFTEN = (
     *INERTIAL, "com_w", "inertia_w", "anchor_w", "axis_w", "z", "u", "g", "g_old", "lever", "axis_mean",
     "com_mean", "k", "U_l", "U_a", "D", "e", "dz", "opens",
     "f", "n", "A", "H", "I", "V", "W", "u0", "ratio", "mode", "goal", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide",
-    "given", "slope", "lock", "jump", "z_free", "q",
+    "given", "slope", "lock", "jump", "z_free", "safe_lower", "safe_upper", "q",
 )  # what iterations use, so that it lies together  # fmt: skip
 OF_SEVERAL = ("stuck_3", "limit_3", "current_3", "rotor_3")  # state of joints with several axes
 OUTSIDE = {*LAWS_3, *JOINT_LAWS, "M"}  # what is read where it stands, or derived
@@ -360,6 +360,7 @@ class OneForest(Stage):
     kept = history.MOST  # numbers of mean speeds, see `history`
     gravity: Any
     rows: Any = None  # beside the forest, `rows`
+    branches_on_laws, compares_once = True, False
     pushed = False
     derived = ARMS  # fields that are computed where they are needed instead of kept
     keeps_k = False  # whether 1/(1 + g²) is kept
@@ -564,6 +565,26 @@ class Emitted(Stage):
 
     def note_suspect(self, condition: Any) -> None:
         self.program.write("suspect", self.program.read("suspect", "bool") | condition)
+
+    @property
+    def branches_on_laws(self) -> bool:
+        """Whether what laws seldom do is code of its own; on a GPU all is computed, and selected."""
+        return not self.factor_always
+
+    @property
+    def compares_once(self) -> bool:
+        """Whether laws are compared when factors are made, and their range is kept for the iterations with these."""
+        return not (self.factor_always or self.rows)
+
+    def when_linearized(self) -> Iterator[None]:
+        """Code for a pass that made factors, where others know the ranges of laws."""
+        with self.program.block(f"if (factor{' || gear > 0' if self.second_gear else ''}) {{") if self.compares_once else nullcontext():
+            yield
+
+    def when_known(self) -> Iterator[None]:
+        if self.compares_once:
+            with self.program.block("else {"):
+                yield
 
     def when_suspect(self) -> Iterator[None]:
         """Code for laws that may do something else than expected."""
