@@ -360,7 +360,6 @@ class OneForest(Stage):
     kept = history.MOST  # numbers of mean speeds, see `history`
     gravity: Any
     rows: Any = None  # beside the forest, `rows`
-    branches_on_laws, compares_once = True, False
     pushed = False
     derived = ARMS  # fields that are computed where they are needed instead of kept
     keeps_k = False  # whether 1/(1 + g²) is kept
@@ -467,6 +466,7 @@ class Emitted(Stage):
     leaves = False  # whether iterations that contract slowly are left to other code
     any_acts: Any  # whether laws act on some axis
     links: Any
+    rows: Any
 
     def iterations(self) -> Iterator[bool]:
         """The loop of passes; one that is converged leaves it. Factoring and not are branches, unless it is always done."""
@@ -578,7 +578,8 @@ class Emitted(Stage):
 
     def when_linearized(self) -> Iterator[None]:
         """Code for a pass that made factors, where others know the ranges of laws."""
-        with self.program.block(f"if (factor{' || gear > 0' if self.second_gear else ''}) {{") if self.compares_once else nullcontext():
+        anew = f"if (factor{' || gear > 0' if self.second_gear else ''}) {{"
+        with self.program.block(anew) if self.compares_once else nullcontext():
             yield
 
     def when_known(self) -> Iterator[None]:
