@@ -267,11 +267,12 @@ class OneAxis:
         link.z = link.z + dz
         return absolute(dz) * link.unit
 
-    def check_laws(self, link: Any) -> None:
+    def check_laws(self, link: Any, exactly: bool = False) -> None:
         """Lock z where the axis is locked; note whether the laws may do something else than expected.
 
         All axes are judged by one linear solution: `judge` comes after the sweep, and the next iteration makes the correction. An
-        axis that takes its new state at once misleads those beyond it, and the active set goes round in circles.
+        axis that takes its new state at once misleads those beyond it, and the active set goes round in circles. `exactly`: with
+        the exact derivative, whose factors are made in each iteration.
         """
         link.z_free = link.z + link.dz
         mode = link.mode
@@ -280,12 +281,15 @@ class OneAxis:
                 link.dz = self.to_goal(link)
         else:
             link.dz = select(is_locked(mode), self.to_goal(link), link.dz)
-        for _ in link.tree.when_linearized():
+        if exactly or not link.tree.compares_once:
             wrong, rare, _, _ = self.compare(link)
             link.tree.note_suspect(wrong | rare)
-            if link.tree.compares_once:
-                self.know_range(link, wrong | rare)
-        for _ in link.tree.when_known():
+            return
+        for _ in link.tree.when_factored(True):
+            wrong, rare, _, _ = self.compare(link)
+            link.tree.note_suspect(wrong | rare)
+            self.know_range(link, wrong | rare)
+        for _ in link.tree.unless_factored():
             u1 = self.free_speed(link)
             link.tree.note_suspect(not_((u1 > link.safe_lower) & (u1 < link.safe_upper)))
 

@@ -208,12 +208,6 @@ class NumberTree(OneForest):
     def note_suspect(self, condition: bool) -> None:
         self.suspect = self.suspect or condition
 
-    def when_linearized(self) -> Iterator[None]:
-        yield
-
-    def when_known(self) -> Iterator[None]:
-        return iter(())
-
     def when_suspect(self) -> Iterator[None]:
         if self.suspect:
             yield

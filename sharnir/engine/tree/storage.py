@@ -576,16 +576,10 @@ class Emitted(Stage):
         """Whether laws are compared when factors are made, and their range is kept for the iterations with these."""
         return not (self.factor_always or self.rows)
 
-    def when_linearized(self) -> Iterator[None]:
-        """Code for a pass that made factors, where others know the ranges of laws."""
-        anew = f"if (factor{' || gear > 0' if self.second_gear else ''}) {{"
-        with self.program.block(anew) if self.compares_once else nullcontext():
+    def unless_factored(self) -> Iterator[None]:
+        """Code for a pass with the factors of another, after that of `when_factored`."""
+        with self.program.block("else {"):
             yield
-
-    def when_known(self) -> Iterator[None]:
-        if self.compares_once:
-            with self.program.block("else {"):
-                yield
 
     def when_suspect(self) -> Iterator[None]:
         """Code for laws that may do something else than expected."""
