@@ -195,9 +195,12 @@ def square(a: Vector, s: Scalar = 1.0) -> Symmetric:
 # ---- rotations ---------------------------------------------------------------------------------------------------------------
 
 
-def mean_rotation(g: Vector) -> Matrix:
-    """The matrix M of the mean, over a step, of vectors that turn by the Cayley map of 2g: M x = ½ (x + cay(2g) x)."""
-    k = 1.0 / (1.0 + dot(g, g))
+def mean_rotation(g: Vector, k: Any = None) -> Matrix:
+    """The matrix M of the mean, over a step, of vectors that turn by the Cayley map of 2g: M x = ½ (x + cay(2g) x).
+
+    `k` is 1/(1 + g²), where that is known.
+    """
+    k = 1.0 / (1.0 + dot(g, g)) if k is None else k
     s = g * k
     xx, yy, zz, xy, xz, yz = (s[i] * g[j] for i, j in SYMMETRIC)
     return Matrix(

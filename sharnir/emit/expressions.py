@@ -155,6 +155,7 @@ def _function(name: str, compute: Callable[..., float]) -> Callable[..., Scalar]
 
 sqrt = _function("sqrt", math.sqrt)
 atan = _function("atan", math.atan)
+atan_root = _function("atan_root", lambda x: math.atan(math.sqrt(x)) / math.sqrt(x))  # atan(t)/t, of t²
 sin = _function("sin", math.sin)
 cos = _function("cos", math.cos)
 atan = _function("atan", math.atan)

@@ -16,7 +16,7 @@ from sharnir.emit.expressions import Condition, Expression, Scalar, forget_nodes
 INFIX = {"+", "-", "*", "<", "<=", ">", ">=", "&&", "||"}
 LONGEST = 12  # operations in one printed expression; longer ones get constants for their parts
 TYPES = {"real": "real", "bool": "bool", "int": "int"}
-NAMED = {"/": "quotient", "sqrt": "root"}  # operations that `QUOTIENTS` defines
+NAMED = {"/": "quotient", "sqrt": "root", "atan_root": "atan_root"}  # operations that `QUOTIENTS` defines
 QUOTIENTS = """#if defined(__CUDA_ARCH__) && {doubles}
 const auto quotient = [](double a, double b) {{ double r; asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(b));
 r = fma(fma(-b, r, 1.0), r, r); const double q = a*r; return fma(fma(-b, q, a), r, q); }};
@@ -26,7 +26,8 @@ return x == 0.0 ? x : fma(fma(-g, g, x), k, g); }};
 #else
 #define quotient(a, b) ((a)/(b))
 #define root(x) wp::sqrt(x)
-#endif"""
+#endif
+#define atan_root(x) quotient(wp::atan(root(x)), root(x))"""
 """Division and square root, before a program that computes with doubles, or with floats. A GPU has neither for doubles: there a
 first value of 20 bits is improved by Newton's steps to all but the last bit, without the branches of the standard functions."""
 FUNCTIONS = """#ifdef __CUDA_ARCH__
@@ -34,7 +35,7 @@ FUNCTIONS = """#ifdef __CUDA_ARCH__
 #else
 #define separate __attribute__((noinline))
 #endif"""  # on a GPU a function that stays one costs more time than it saves
-UNDEFINED = "#undef quotient\n#undef root\n#undef separate"  # after a program
+UNDEFINED = "#undef quotient\n#undef root\n#undef atan_root\n#undef separate"  # after a program
 
 
 class Program:
@@ -216,6 +217,35 @@ class Program:
                 self._names[-1][id(e)] = name
                 self._kept.append(e)
 
+    def _sum(self, e: Expression) -> str:
+        """A sum; products are added one by one, so that each of them is one operation with the addition."""
+        a, b = e.args
+        products = self._products(b, e.op == "-")
+        if products is None and e.op == "+" and not self._is_product(b):
+            products = self._products(a, False)
+            a = b if products else a
+        if not products:
+            return f"({self._text(a)} {e.op} {self._text(b)})"
+        out = self._text(a)
+        for minus, x in products:
+            out = f"({out} {'-' if minus else '+'} {self._text(x)})"
+        return out
+
+    def _is_product(self, e: Any) -> bool:
+        return isinstance(e, Expression) and e.op == "*" and self._visible(e) is None
+
+    def _products(self, e: Any, minus: bool) -> list[tuple[bool, Expression]] | None:
+        """The terms of a sum that is printed here, and whether they are subtracted, if all are products of more than one."""
+        if not isinstance(e, Expression) or e.op not in ("+", "-") or self._visible(e) is not None:
+            return None
+        out: list[tuple[bool, Expression]] = []
+        for x, less in ((e.args[0], minus), (e.args[1], minus != (e.op == "-"))):
+            inner = [(less, x)] if self._is_product(x) else self._products(x, less)
+            if inner is None:
+                return None
+            out += inner  # type: ignore[arg-type]
+        return out
+
     def _text(self, e: Any) -> str:
         if not isinstance(e, Expression):
             if isinstance(e, bool):
@@ -226,6 +256,8 @@ class Program:
         name = self._visible(e)
         if name is not None:
             return name
+        if e.op in ("+", "-"):
+            return self._sum(e)
         a = [self._text(x) for x in e.args]
         if e.op in INFIX:
             return f"({a[0]} {e.op} {a[1]})"

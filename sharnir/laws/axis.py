@@ -224,6 +224,17 @@ def near_limit(x: Any, h: Any, u0: Any, u1: Any) -> Any:
     return out
 
 
+def path_speeds(x: Any, h: Any, u0: Any) -> tuple[Any, Any]:
+    """Between which u₁ no limit may act, by `near_limit`; what the present speed alone reaches is left out."""
+    lower: Any = -INFINITE
+    upper: Any = INFINITE
+    if isinstance(x.limit_lower, Expression) or x.limit_lower > -INFINITE:
+        lower = 2.0 * (x.limit_lower - x.q) / h - u0
+    if isinstance(x.limit_upper, Expression) or x.limit_upper < INFINITE:
+        upper = 2.0 * (x.limit_upper - x.q) / h - u0
+    return lower, upper
+
+
 def beyond_servo(x: Any, h: Any, u1: Any) -> Any:
     """Whether the servo reaches its bound at u₁, or is at it (where servo_a is 0)."""
     if is_zero(x.servo_kp) and is_zero(x.servo_kd):

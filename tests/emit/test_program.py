@@ -1,4 +1,4 @@
-"""What a program remembers of places that it has read."""
+"""What a program remembers of places that it has read, and how it prints sums."""
 
 from sharnir.emit.program import Program
 
@@ -28,3 +28,30 @@ def test_what_was_computed_before_is_still_known_after_all_is_forgotten():
     before, after = p.finish().split("fence;")
     assert "real(2.0)" in before
     assert "real(2.0)" not in after
+
+
+def sum_as_printed(add):
+    """The sum y of four places, whose names stand for their values."""
+    p = Program()
+    values = [p.read(name) for name in "abcd"]
+    p.write("y", add(*values))
+    text = p.finish()
+    names = {line.split()[2]: line.split()[-1].rstrip(";") for line in text.split("\n") if line.startswith("const")}
+    out = text.split("y = ")[1].rstrip(";")
+    for name, place in names.items():
+        out = out.replace(name, place)
+    return out
+
+
+def test_products_are_added_one_by_one():
+    """Each is then one operation with its addition."""
+    assert sum_as_printed(lambda a, b, c, d: a + (b * c - d * d)) == "((a + (b * c)) - (d * d))"
+    assert sum_as_printed(lambda a, b, c, d: a - (b * c - d * d)) == "((a - (b * c)) + (d * d))"
+    assert sum_as_printed(lambda a, b, c, d: (b * c - d * d) + a) == "((a + (b * c)) - (d * d))"
+    assert sum_as_printed(lambda a, b, c, d: (a * b + c * d) - (b * c + d * d)) == "((((a * b) + (c * d)) - (b * c)) - (d * d))"
+
+
+def test_other_sums_stay_as_they_are():
+    """Differences of large numbers are not to be reordered."""
+    assert sum_as_printed(lambda a, b, c, d: a + (b - c * d)) == "(a + (b - (c * d)))"
+    assert sum_as_printed(lambda a, b, c, d: (a - b) + c * d) == "((a - b) + (c * d))"

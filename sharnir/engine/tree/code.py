@@ -428,8 +428,7 @@ class Loop(Form):
         known = f"!fresh && number({PREPARED}) > real(0.5)" if self.source.first else "false"  # of a runner parameters may change
         lines = [f"if (!({known})) {{"]
         lines.append(f"for (int k = 0; k < {ROW}; ++k) number(k) = real(0.0);")
-        for name in ("M", "R"):
-            lines += [f"number({START[name] + k}) = real(1.0);" for k in (0, 4, 8)]
+        lines += [f"number({START['R'] + k}) = real(1.0);" for k in (0, 4, 8)] + [f"number({START['k']}) = real(1.0);"]
         lines.append(f"for (int i = 0; i < links; ++i) {{ const Place own = {ROW}*(i + 1);")
         lines += [f"number(own + {START[n] + k}) = real(0.0);" for n in (*GATHERED, "taken") for k in range(SIZES[n])]
         lines += [f"number(own + {START['frame'] + k}) = parameter({PER_LINK}*i + {k});" for k in range(PER_LINK)]

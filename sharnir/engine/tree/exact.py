@@ -157,7 +157,7 @@ class ExactAxis:
             link.z = transported(link, g)
         link.dz = (link.e - dot(link.U_l, u - link.u_before) - dot(link.U_a, turn)) * link.D
         for _ in link.acting():
-            joint.check_laws(link)
+            joint.check_laws(link, True)
         link.z = link.z + link.dz
         return absolute(link.z - before) * link.unit
 

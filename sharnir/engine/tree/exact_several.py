@@ -243,7 +243,7 @@ class ExactRotor:
         turn = half_turn(link.g_before, g - link.g_before)
         link.dz = (link.e - dot(link.U_a, turn)) * link.D
         for _ in link.acting():
-            joint.check_laws(link)
+            joint.check_laws(link, True)
         link.z = link.z + link.dz
         return absolute(link.dz)
 

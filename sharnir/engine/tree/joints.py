@@ -23,7 +23,7 @@ from sharnir.emit.algebra import (
     skew,
     square,
 )
-from sharnir.emit.expressions import Expression, absolute, atan, clamp, maximum, minimum, select, sign, sqrt
+from sharnir.emit.expressions import Expression, absolute, atan_root, clamp, maximum, minimum, select, sign
 from sharnir.engine.tree import history
 from sharnir.laws.axis import (
     AT_LIMIT,
@@ -46,6 +46,7 @@ from sharnir.laws.axis import (
     motor_terms,
     near_limit,
     not_,
+    path_speeds,
     prepare,
     prepare_motor,
     resolved_share,
@@ -54,6 +55,7 @@ from sharnir.laws.axis import (
 
 ROUNDED = 1e-15  # rad, or of the scene's length: a limit that is passed by less is reached
 MOST_REPAIR = 0.02  # rad, or of the scene's length: what a step takes back of a passed limit
+MORE, LESS = 1.05, 0.95  # of what depends on a response: how it may change between factors
 RESTS = 1e-9  # of an axis' speeds: differences that are no motion
 THIRD, FIFTH, SEVENTH, NINTH = 1 / 3, 1 / 5, 1 / 7, 1 / 9
 
@@ -221,14 +223,15 @@ class OneAxis:
             for _ in link.when(link.friction_load > 0.0):
                 link.load = link.friction_load * link.reaction * link.h
 
-    def keep_rare(self, link: Any, u1: Any, stuck: Any, leaves: Any) -> None:
+    def keep_rare(self, link: Any, u1: Any) -> None:
         """The current and the speed of a motor's rotor at the end of the step."""
         if is_zero(link.resistance):
             return
         for _ in link.when(link.resistance > 0.0):
+            leaves = leaving_speed(link.limit, link.u0, link.restitution)
             link.current = motor_current(link, link.h, u1 + (link.u0 - u1) * (0.5 * self.share(link)))
             at_limit = absolute(link.limit) > 0.0  # the impact that follows is its rotor's as well
-            link.rotor = select(stuck > 0.5, 0.0, select(at_limit & (link.mode > LEAVING - 0.5), leaves, u1))
+            link.rotor = select(link.stuck > 0.5, 0.0, select(at_limit & (link.mode > LEAVING - 0.5), leaves, u1))
 
     def learn_response(self, link: Any) -> None:
         """What the axis resists with beside its laws, for the next step (for this one, where nothing was known)."""
@@ -247,8 +250,13 @@ class OneAxis:
     def law_terms(self, link: Any) -> None:
         """What the laws contribute to the joint's own equation."""
         link.given, link.slope = self.linear_laws(link, self.end_speed(link)), self.resistance(link)
-        link.lock = select(is_locked(link.mode), 1.0, 0.0)
-        link.jump = self.to_goal(link)
+        locked = is_locked(link.mode)
+        link.lock = select(locked, 1.0, 0.0)
+        if link.tree.branches_on_laws:
+            for _ in link.when(locked):
+                link.jump = self.to_goal(link)
+        else:
+            link.jump = self.to_goal(link)
 
     def to_goal(self, link: Any) -> Any:
         """Change of z that locks the axis."""
@@ -263,7 +271,7 @@ class OneAxis:
 
     def correct(self, link: Any, u: Vector, g: Vector) -> Any:
         """Correct z by what the joint lacks and by how its base changed; returns the change."""
-        lacks = link.e - dot(link.U_l, u - link.u_before) - dot(link.U_a, g - link.g_before)
+        lacks = link.e - dot(link.U_a, g - link.g_before) - dot(link.U_l, u - link.u_before)
         link.dz = lacks * link.D
         for _ in link.acting():
             self.check_laws(link)
@@ -271,20 +279,61 @@ class OneAxis:
         link.z = link.z + dz
         return absolute(dz) * link.unit
 
-    def check_laws(self, link: Any) -> None:
+    def check_laws(self, link: Any, exactly: bool = False) -> None:
         """Lock z where the axis is locked; note whether the laws may do something else than expected.
 
         All axes are judged by one linear solution: `judge` comes after the sweep, and the next iteration makes the correction. An
-        axis that takes its new state at once misleads those beyond it, and the active set goes round in circles.
+        axis that takes its new state at once misleads those beyond it, and the active set goes round in circles. `exactly`: with
+        the exact derivative, whose factors are made in each iteration.
         """
         link.z_free = link.z + link.dz
         if link.tree.laws_are_rows:
-            free = 4.0 / link.h * link.ratio * link.z_free - link.u0
-            link.tree.note_suspect(beyond_servo(link, link.h, free))
+            link.tree.note_suspect(beyond_servo(link, link.h, self.free_speed(link)))
             return
-        link.dz = select(is_locked(link.mode), self.to_goal(link), link.dz)
-        wrong, rare, _, _ = self.compare(link)
-        link.tree.note_suspect(wrong | rare)
+        mode = link.mode
+        if link.tree.branches_on_laws:
+            for _ in link.when(is_locked(mode)):
+                link.dz = self.to_goal(link)
+        else:
+            link.dz = select(is_locked(mode), self.to_goal(link), link.dz)
+        if exactly or not link.tree.compares_once:
+            wrong, rare, _, _ = self.compare(link)
+            link.tree.note_suspect(wrong | rare)
+            return
+        for _ in link.tree.when_factored(True):
+            wrong, rare, _, _ = self.compare(link)
+            link.tree.note_suspect(wrong | rare)
+            self.know_range(link, wrong | rare)
+        for _ in link.tree.unless_factored():
+            u1 = self.free_speed(link)
+            link.tree.note_suspect(not_((u1 > link.safe_lower) & (u1 < link.safe_upper)))
+
+    def free_speed(self, link: Any) -> Any:
+        """u₁ by the linear solution, without friction that locks the axis."""
+        return 4.0 / link.h * link.ratio * link.z_free - link.u0
+
+    def know_range(self, link: Any, suspect: Any) -> None:
+        """Between which u₁ of the linear solution all laws do what is expected: for the iterations up to the next factors.
+
+        Responses change little between these; what they may is left out of the range.
+        """
+        u0, h, mode, hold, slide = link.u0, link.h, link.mode, link.hold, link.slide
+        A = link.ratio * link.ratio * link.D
+        rests = absolute(mode - HELD) < 0.5  # friction holds what rests
+        beyond = maximum(-(direction(mode) * u0), (hold - slide) * A * MORE)
+        lower = select(rests, -(hold * A * LESS), select(mode > 0.0, beyond, -INFINITE))
+        upper = select(rests, hold * A * LESS, select(mode > 0.0, INFINITE, -beyond))
+        slides = absolute(mode) < 1.5
+        free = slides & not_(hold + slide > 0.0)
+        lower, upper = select(free, -INFINITE, lower), select(free, INFINITE, upper)
+        low, high = path_speeds(link, h, u0)
+        at, bound, bounded = link.servo_a, link.servo_max_force * h, link.servo_a > 0.0
+        per = 1.0 / select(bounded, at, 1.0)
+        low = maximum(low, select(bounded, (-bound - link.servo_b) * per, -INFINITE))
+        high = minimum(high, select(bounded, (bound - link.servo_b) * per, INFINITE))
+        lower, upper = select(slides, maximum(lower, low), lower), select(slides, minimum(upper, high), upper)
+        known = not_(suspect) & (slides | (rests & not_(absolute(u0) > 0.0)))
+        link.safe_lower, link.safe_upper = select(known, lower, INFINITE), select(known, upper, -INFINITE)
 
     def compare(self, link: Any) -> tuple[Any, Any, Any, Any]:
         """Whether friction does not what is expected; whether a limit or the servo's bound may act; u₁ expected, mode found."""
@@ -315,7 +364,7 @@ class OneAxis:
 
     def judge_servo(self, link: Any) -> None:
         """Linearize the servo anew, where it reaches its bound or leaves it."""
-        u1 = 4.0 / link.h * link.ratio * link.z_free - link.u0
+        u1 = self.free_speed(link)
         a, b = linear_servo(self.prepare_law(link), u1)
         off = absolute((a - link.servo_a) * u1 + b - link.servo_b) > link.tree.law_tolerance
         for _ in link.when(off):
@@ -427,15 +476,26 @@ class OneAxis:
 
     def keep_law(self, link: Any) -> None:
         """What friction and limit did in the step; whether something stopped."""
-        mode, limit, u0 = link.mode, link.limit, link.u0
+        mode, limit, stuck = link.mode, link.limit, link.stuck
         self.note_work(link)
         self.learn_response(link)
         if link.tree.laws_are_rows:
-            self.keep_rare(link, self.end_speed(link), link.stuck, 0.0)
+            self.keep_rare(link, self.end_speed(link))
             return
+        if not link.tree.branches_on_laws:
+            self.keep_stop(link, mode, limit, stuck)
+        else:  # what slides away from limits goes on
+            link.mode, link.goal, link.stuck = 0.0, 0.0, 0.0
+            for _ in link.when(is_locked(mode) | (absolute(limit) > 0.0)):
+                self.keep_stop(link, mode, limit, stuck)
+        self.keep_rare(link, self.end_speed(link))
+
+    def keep_stop(self, link: Any, mode: Any, limit: Any, was_stuck: Any) -> None:
+        """Whether friction holds the axis now, and at which speed it leaves a limit."""
+        u0 = link.u0
         holds = ((mode > HELD - 0.5) & (mode < HELD + 0.5)) | ((mode > HOLDING - 0.5) & (mode < HOLDING + 0.5))
         stays = (mode > STAYING - 0.5) & (mode < STAYING + 0.5) & (link.hold > 0.0)
-        free = 4.0 / link.h * link.ratio * link.z_free - u0  # u₁ without friction
+        free = self.free_speed(link)  # u₁ without friction
         can_hold = absolute(free) <= link.hold * (link.ratio * link.ratio * link.D)
         stuck = select(holds | (stays & ((absolute(u0) <= 0.0) | can_hold)), 1.0, 0.0)
         leaves = leaving_speed(limit, u0, link.restitution)
@@ -446,9 +506,8 @@ class OneAxis:
         link.mode = select(leaving, LEAVING, 0.0)
         link.goal = select(leaving, leaves, 0.0)
         hit = (absolute(limit) > 0.0) & (absolute(u0) > 0.0)
-        link.tree.note_stopped((stuck > link.stuck) | hit | thrown, link.at)
+        link.tree.note_stopped((stuck > was_stuck) | hit | thrown, link.at)
         link.stuck = stuck
-        self.keep_rare(link, self.end_speed(link), stuck, leaves)
 
     def hold(self, link: Any) -> None:
         """Before velocities are projected: the axis is held, leaves a limit, or is free. The guess of the next step is kept."""
@@ -500,12 +559,12 @@ class Hinge(OneAxis):
 
     def arms(self, link: Any) -> None:
         """Keep the mean axis, and the mean arm of the joint frame's origin."""
-        M = link.base.M
-        link.lever, link.axis_mean = M @ link.local_anchor, M @ link.local_axis
+        base = link.base
+        link.lever, link.axis_mean = base.mean(link.local_anchor), base.mean(link.local_axis)
 
     def carried(self, link: Any) -> tuple[Vector, Vector]:
         base = link.base
-        return base.u + cross(base.g, link.lever), base.g
+        return base.u + base.swept(link.local_anchor), base.g
 
     def moved(self, link: Any, u: Vector, g: Vector) -> tuple[Vector, Vector]:
         return u, g + link.axis_mean * link.z
@@ -556,8 +615,7 @@ def arctangent_ratio(tt: Any) -> Any:
     series = 1.0 - tt * (THIRD - tt * (FIFTH - tt * (SEVENTH - tt * NINTH)))
     if not isinstance(tt, Expression) and tt < 0.01:
         return series
-    t = sqrt(tt)
-    return select(tt < 0.01, series, atan(t) / t)
+    return select(tt < 0.01, series, atan_root(tt))
 
 
 class Slider(OneAxis):
@@ -573,7 +631,7 @@ class Slider(OneAxis):
 
     def carried(self, link: Any) -> tuple[Vector, Vector]:
         base = link.base
-        return base.u + cross(base.g, self.mean_start(link)), base.g
+        return base.u + base.swept(self.start(link)), base.g
 
     def mean_start(self, link: Any) -> Any:
         """The mean of `start`."""
@@ -648,7 +706,7 @@ class Ball(NoLaws):
     anchor, carried = Hinge.anchor, Hinge.carried
 
     def arms(self, link: Any) -> None:
-        link.lever = link.base.M @ link.local_anchor
+        link.lever = link.base.mean(link.local_anchor)
 
     def guess(self, link: Any) -> None:
         z = link.turn.outward(link.W) - link.base.W

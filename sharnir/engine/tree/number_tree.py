@@ -47,6 +47,7 @@ class NumberTree(OneForest):
     wrong: int
     one: bool
     guesses = True
+    branches_on_laws, compares_once = True, False
     choice = history.FIRST
     tiny, root_epsilon = 1e-14, 1.5e-8  # of a number: what counts as none; the root of rounding
     smooth: float

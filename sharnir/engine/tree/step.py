@@ -196,11 +196,20 @@ def update_twist(tree: Any, link: Any, correct: Any = None) -> None:
         link.u, link.g = link.turn.inward(u), link.turn.inward(g)
         for _ in link.acting():
             joint.update_ratio(link)
-    M = mean_rotation(link.g)
-    link.M = M
-    link.com_mean = M @ link.local_com
+        if not tree.rows:
+            turn_with(tree, link)
+    if tree.rows:
+        turn_with(tree, link)
+
+
+def turn_with(tree: Any, link: Any) -> None:
+    """How vectors turn with a link whose mean spin is known. In the code of each joint's kind, but for less code with rows: what
+    was just computed is not read from memory."""
     if tree.keeps_k:
         link.k = 1.0 / (1.0 + dot(link.g, link.g))
+    else:
+        link.M = mean_rotation(link.g)
+    link.com_mean = link.mean(link.local_com)
 
 
 # ---- inwards: momenta and inertias -------------------------------------------------------------------------------------------
@@ -245,8 +254,7 @@ def half_turned(link: Any, x: Vector) -> Vector:
     """M x − x: half of what the step's rotation changes of a vector; so little is lost by rounding."""
     g = link.g
     k = link.k if link.tree.keeps_k else 1.0 / (1.0 + dot(g, g))
-    y = cross(g, x)
-    changed: Vector = (y + cross(g, y)) * k
+    changed: Vector = cross(g, x + cross(g, x)) * k
     return changed
 
 
@@ -317,6 +325,7 @@ def project(tree: Any) -> None:
         if tree.rows:
             close_rows(tree, True)
             tree.rows.clear_taken()
+        tree.stands = True
         for link in tree.links():
             for joint in link.joints():
                 u, g = joint.carried(link)
@@ -331,6 +340,7 @@ def project(tree: Any) -> None:
                     continue
                 tree.note_lost(taken)
                 link.V, link.W = v, w
+        tree.stands = False
         if tree.rows:
             tree.rows.pay_lifting()
             tree.rows.note_impacts()

@@ -24,6 +24,7 @@ from sharnir.emit.algebra import (
     Quaternion,
     Symmetric,
     Vector,
+    cross,
     mean_rotation,
 )  # fmt: skip
 from sharnir.emit.expressions import Expression, maximum, node, select, value
@@ -94,7 +95,7 @@ WORK = {
 }  # fmt: skip
 LAW_NAMES = (
     "u0", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide", "mode", "goal", "ratio", "given", "slope", "lock", "jump",
-    "load", "motor_back", "motor_rotor", "motor_push", "motor_c", "z_free",
+    "load", "motor_back", "motor_rotor", "motor_push", "motor_c", "z_free", "safe_lower", "safe_upper",
 )  # fmt: skip
 LAW = dict.fromkeys(LAW_NAMES, 1)
 NUMBERS_3 = ("known_3", "slip_3", "largest_3", "rubs_3", "fresh_3", "anew_3")
@@ -139,13 +140,13 @@ def offsets(sizes: dict[str, int]) -> dict[str, int]:
 
 
 OFTEN = (
-    *INERTIAL, "com_w", "inertia_w", "anchor_w", "axis_w", "z", "u", "g", "M", "g_old", "lever", "axis_mean",
+    *INERTIAL, "com_w", "inertia_w", "anchor_w", "axis_w", "z", "u", "g", "g_old", "lever", "axis_mean",
     "com_mean", "k", "U_l", "U_a", "D", "e", "dz", "opens",
     "f", "n", "A", "H", "I", "V", "W", "u0", "ratio", "mode", "goal", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide",
-    "given", "slope", "lock", "jump", "z_free", "q",
+    "given", "slope", "lock", "jump", "z_free", "safe_lower", "safe_upper", "q",
 )  # what iterations use, so that it lies together  # fmt: skip
 OF_SEVERAL = ("stuck_3", "limit_3", "current_3", "rotor_3")  # state of joints with several axes
-OUTSIDE = {*LAWS_3, *JOINT_LAWS}  # what is read where it stands
+OUTSIDE = {*LAWS_3, *JOINT_LAWS, "M"}  # what is read where it stands, or derived
 APART = {n: s for n, s in SIZES.items() if n in LAW_3 or n in REPORT_3 or n in OF_SEVERAL}
 """Of a link in the working memory of a loop, behind that of all links: few links need these."""
 MEMORY = {name: SIZES[name] for name in (*OFTEN, *SIZES) if name not in OUTSIDE and name not in APART}  # the rest, of a link
@@ -205,7 +206,9 @@ class LinkView:
     def derive(self, name: str) -> Any:
         """A field that is not kept."""
         if name == "M":
-            return IDENTITY if self.tree.rests else mean_rotation(self.g)
+            if self.tree.stands or (self.tree.rests and not self.tree.keeps_k):
+                return IDENTITY
+            return mean_rotation(self.g, self.k if self.tree.keeps_k else None)
         if name == "g_before":
             return self.base.g_old
         if name == "com_mean":
@@ -224,6 +227,21 @@ class LinkView:
     @property
     def own_axes(self) -> bool:
         return bool(self.tree.own_axes)
+
+    def mean(self, x: Vector) -> Vector:
+        """M x, the mean of a vector that turns with the link."""
+        if self.tree.stands:
+            return x
+        mean: Vector = x + self.swept(x) if self.tree.keeps_k else self.M @ x
+        return mean
+
+    def swept(self, x: Vector) -> Vector:
+        """g × M x = M x − x: half of what the step's rotation changes of a vector, without a matrix where k is kept."""
+        g = self.g
+        if self.tree.stands or not self.tree.keeps_k:
+            return cross(g, self.mean(x))
+        swept: Vector = cross(g, x + cross(g, x)) * self.k
+        return swept
 
     @property
     def h(self) -> Any:
@@ -310,6 +328,12 @@ class Ground:
     def add(self, **fields: Any) -> None:
         """What acts on the ground moves nothing."""
 
+    def mean(self, x: Vector) -> Vector:
+        return x
+
+    def swept(self, x: Vector) -> Vector:
+        return ZERO
+
 
 class Stage:
     """What a tree computes: a step, or velocities and poses that fit its joints while nothing moves."""
@@ -317,6 +341,7 @@ class Stage:
     rests = False  # whether velocities are projected
     closes = False  # whether rows are closed by displacements
     laws_are_rows = False  # whether friction and limits of single axes are rows beside the forest (`contact_rows`)
+    stands = False  # whether twists are velocities that no vector turns with
 
     @property
     def resting(self) -> Any:
@@ -442,6 +467,7 @@ class Emitted(Stage):
     leaves = False  # whether iterations that contract slowly are left to other code
     any_acts: Any  # whether laws act on some axis
     links: Any
+    rows: Any
 
     def iterations(self) -> Iterator[bool]:
         """The loop of passes; one that is converged leaves it. Factoring and not are branches, unless it is always done."""
@@ -540,6 +566,21 @@ class Emitted(Stage):
 
     def note_suspect(self, condition: Any) -> None:
         self.program.write("suspect", self.program.read("suspect", "bool") | condition)
+
+    @property
+    def branches_on_laws(self) -> bool:
+        """Whether what laws seldom do is code of its own; on a GPU all is computed, and selected."""
+        return not self.factor_always
+
+    @property
+    def compares_once(self) -> bool:
+        """Whether laws are compared when factors are made, and their range is kept for the iterations with these."""
+        return not (self.factor_always or self.rows)
+
+    def unless_factored(self) -> Iterator[None]:
+        """Code for a pass with the factors of another, after that of `when_factored`."""
+        with self.program.block("else {"):
+            yield
 
     def when_suspect(self) -> Iterator[None]:
         """Code for laws that may do something else than expected."""
@@ -705,7 +746,7 @@ class LoopTree(Emitted):
         self.start, self.row = START, ROW
         self._kind: int | None = None
         self.rests = False
-        self.derived: tuple[str, ...] = ("g_before",) if own_axes else ("u_before", "g_before")
+        self.derived: tuple[str, ...] = ("M", "g_before") if own_axes else ("M", "u_before", "g_before")
 
     def links(self, inward: bool = False) -> Iterator[LinkView]:
         head = "for (int i = links - 1; i >= 0; --i) {" if inward else "for (int i = 0; i < links; ++i) {"

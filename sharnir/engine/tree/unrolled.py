@@ -80,6 +80,7 @@ class UnrolledTree(Emitted, OneForest):
         self.program, self.own_axes, self.factor_always = program, own_axes, factor_always
         self.axes = [3 * i for i in range(len(forest))] if axes is None else list(axes)
         self.derived = ("M", "u_before", "g_before", *ARMS) if own_axes else ARMS
+        self.keeps_k = own_axes and not factor_always  # a GPU would rather compute it again
         self.stored = {name: size for name, size in SIZES.items() if name not in PARAMETERS and name not in REPORT}
         self.start = offsets(INERTIAL)
 
