@@ -65,7 +65,7 @@ def generic_was_needed(sim):
     return sim.solver._trees._generic is not None
 
 
-def test_both_forms_make_the_same_steps():
+def test_both_forms_make_the_same_steps(optimized):
     a, b = simulate(True), simulate(False)
     steps_alike(a, b, 100, 1e-8)
     assert is_special(a)
