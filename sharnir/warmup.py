@@ -19,7 +19,6 @@ from sharnir.types import load_modules
 
 KERNELS: tuple[tuple[str, str, int | None], ...] = (
     ("direct.energy.rope", "energy_rope_steps", None),
-    ("ode.kernel", "integrate_all", None),
     ("direct.energy.step", "TOUCHING", None),
     ("direct.energy.step", "ALONE", None),
     ("engine.tree.generic", "module_kernel", 4),
@@ -27,6 +26,7 @@ KERNELS: tuple[tuple[str, str, int | None], ...] = (
     ("engine.tree.generic", "module_kernel", 1),
     ("engine.tree.generic", "module_kernel", 3),
     ("engine.tree.generic", "module_kernel", 0),
+    ("ode.kernel", "integrate_all", None),
     ("sequential.begin", "predict", None),
     ("rope.kernels", "rope_begin", None),
     ("rope.touch_kernels", "touch_begin", None),

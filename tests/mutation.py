@@ -444,7 +444,14 @@ class TouchingRope(Checkpoint):
         return [cart("direct")]
 
 
-ENTRIES = {"checkpoint": Checkpoint, "touching rope": TouchingRope, "recording": Recording, "scene": Scene, "mjcf": Mjcf, "urdf": Urdf}
+ENTRIES = {
+    "checkpoint": Checkpoint,
+    "touching rope": TouchingRope,
+    "recording": Recording,
+    "scene": Scene,
+    "mjcf": Mjcf,
+    "urdf": Urdf,
+}
 
 
 def late(*_):
