@@ -81,7 +81,7 @@ def compile_ahead(kernels: Iterable[tuple[str, str, int | None]]) -> None:
 
 def folder_of(module: Any) -> Path:
     """Where Warp keeps a module for the CPU, whose blocks have one thread."""
-    return Path(wp.config.kernel_cache_dir) / module.get_module_identifier(1)
+    return Path(wp.config.kernel_cache_dir) / str(module.get_module_identifier(1))
 
 
 def _compile(tasks: list[Any], device: str) -> float:
