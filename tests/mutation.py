@@ -204,7 +204,7 @@ class Recording:
     def __init__(self, folder):
         self.path = folder / "run.mcap"
         self.all = []
-        for sim in (door(), cart("direct")):
+        for sim in (door(), cart("direct", rope=False), cart("direct", ground=False)):
             with sim.record_to(self.path, rate=20, key=0.1):
                 for k in range(5):
                     if sim.controls:

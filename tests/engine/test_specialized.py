@@ -13,6 +13,8 @@ from sharnir.engine.tree.generic import generic_kernel
 from sharnir.engine.tree.runtime import CPP
 from sharnir.engine.tree.special import Specialized
 
+pytestmark = pytest.mark.usefixtures("unoptimized")
+
 FIELDS = (
     "position", "rotation", "velocity", "spin", "joint_force", "joint_torque", "axis_impulse", "friction_impulse",
     "limit_impulse", "drive_impulse", "dissipated",
