@@ -25,7 +25,7 @@ from sharnir.spatial import quat_conjugate, quat_rotate
 from sharnir.subjects import is_scene_file, made, own, recorded, values_of
 from sharnir.tables import of_first
 from sharnir.types import PRECISION
-from sharnir.warmup import compile_all
+from sharnir.warmup import DEMO, compile_ahead, compile_all
 
 HEADINGS = ("scene", "time, s", "steps", "µs/step", "× real time", "largest gap, m", "energy drift, %", "above tolerance")
 
@@ -391,6 +391,7 @@ def demo(out: Path) -> int:
     from sharnir.view import plots
 
     plots.require()
+    compile_ahead(DEMO)
     example = catalogue.load("swinging_door")
     door, chain = example.make(), catalogue.load("chain").make()
     hinge = door.joint("hinge")

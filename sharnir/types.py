@@ -17,6 +17,7 @@ import warp as wp
 
 from sharnir.elements import PREAMBLE
 from sharnir.errors import SimulationError
+from sharnir.headers import keep_headers
 from sharnir.launches import LOCK, UNDER_WAY, Threads
 from sharnir.parsing import parse_when_needed
 from sharnir.shorten import RULES, shorten_ours
@@ -82,6 +83,7 @@ def _look_once() -> None:
 _look_once()
 parse_when_needed()
 shorten_ours()
+keep_headers()
 
 MODULES = (
     "sharnir.collision", "sharnir.collision_many", "sharnir.contact",

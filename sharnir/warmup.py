@@ -8,10 +8,14 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib import import_module
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
+
+import warp as wp
 
 import sharnir
 from sharnir.simulation import Simulation  # with all kernels: a module is compiled with those that are known
@@ -19,7 +23,6 @@ from sharnir.types import load_modules
 
 KERNELS: tuple[tuple[str, str, int | None], ...] = (
     ("direct.energy.rope", "energy_rope_steps", None),
-    ("ode.kernel", "integrate_all", None),
     ("direct.energy.step", "TOUCHING", None),
     ("direct.energy.step", "ALONE", None),
     ("engine.tree.generic", "module_kernel", 6),
@@ -29,6 +32,7 @@ KERNELS: tuple[tuple[str, str, int | None], ...] = (
     ("engine.tree.generic", "module_kernel", 1),
     ("engine.tree.generic", "module_kernel", 3),
     ("engine.tree.generic", "module_kernel", 0),
+    ("ode.kernel", "integrate_all", None),
     ("sequential.begin", "predict", None),
     ("rope.kernels", "rope_begin", None),
     ("rope.touch_kernels", "touch_begin", None),
@@ -50,14 +54,40 @@ KERNELS: tuple[tuple[str, str, int | None], ...] = (
 RARE: tuple[tuple[str, str, int | None], ...] = (("direct.energy.rope", "TOUCHING", None),)
 """As above: what only scenes with contacts beside ropes take from the direct solver."""
 
+DEMO: tuple[tuple[str, str, int | None], ...] = (
+    ("sequential.patches", "prepare_points", None),
+    ("sequential.begin", "predict", None),
+    ("engine.tree.generic", "module_kernel", 0),
+    ("collision.collide", "collide_all", None),
+    ("guard", "TOUCHING", None),
+    ("guard", "JOINTED", None),
+    ("kinematics", "read_joints", None),
+)
+"""As above: those of the demonstration."""
+
 SCENES = ("sequential", "direct", "limits", "rope")
 """Small scenes whose first step needs what is left: solvers, or a rope. Modules of two of them stand above, to be made once."""
 
 
 def compile_all(rare: bool = True, device: str = "cpu") -> float:
     """Compile or load the kernels that scenes on a device need, the rare ones too if asked; returns the seconds it took."""
+    return _compile([*(RARE if rare else ()), *KERNELS, *SCENES], device)
+
+
+def compile_ahead(kernels: Iterable[tuple[str, str, int | None]]) -> None:
+    """Compile those of some kernels that the cache does not have for the CPU, as many at a time as there are cores."""
+    missing = [kernel for kernel in kernels if not folder_of(_find(*kernel).module).exists()]
+    if len(missing) > 1:
+        _compile(missing, "cpu")
+
+
+def folder_of(module: Any) -> Path:
+    """Where Warp keeps a module for the CPU, whose blocks have one thread."""
+    return Path(wp.config.kernel_cache_dir) / str(module.get_module_identifier(1))
+
+
+def _compile(tasks: list[Any], device: str) -> float:
     started = time.perf_counter()
-    tasks: list[Any] = [*(RARE if rare else ()), *KERNELS, *SCENES]
     workers = min(os.cpu_count() or 1, len(tasks))
     if workers == 1:
         for task in tasks:
@@ -78,13 +108,16 @@ def _quiet() -> None:
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
+def _find(file: str, name: str, index: int | None) -> Any:
+    """The kernel that a line of KERNELS names."""
+    found = getattr(import_module(f"sharnir.{file}"), name)
+    return found if index is None else found(index)
+
+
 def make(task: Any, device: str = "cpu") -> None:
     """Compile one of KERNELS, or what one of SCENES needs."""
     if isinstance(task, tuple):
-        file, name, index = task
-        found = getattr(import_module(f"sharnir.{file}"), name)
-        kernel = found if index is None else found(index)
-        load_modules([kernel.module], device)
+        load_modules([_find(*task).module], device)
         return
     scene = sharnir.Scene()
     if task == "rope":

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.types import mat33, mat66, quat, real, vec3, vec6
+from sharnir.engine.tree import around, kernel, special_call
+from sharnir.types import CPU_FLAGS, mat33, mat66, quat, real, vec3, vec6
 
 TIMES = os.environ.get("SHARNIR_TIMES") == "1"  # whether times are asserted: `make test-all` does
 EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
@@ -44,6 +45,22 @@ def example_by(name, dt, solver):
 @pytest.fixture
 def example():
     return load_example
+
+
+@pytest.fixture
+def optimized():
+    """Code for one model is compiled as users get it."""
+
+
+@pytest.fixture
+def unoptimized(request, monkeypatch):
+    """Code that is written for one test alone is compiled without optimization: in a quarter of the time, and it means the same.
+
+    What it computes differs by rounding at most. Modules that all simulations share are compiled as ever.
+    """
+    if "optimized" not in request.fixturenames:
+        for module in (around, kernel, special_call):
+            monkeypatch.setattr(module, "CPU_FLAGS", f"{CPU_FLAGS} -O0")
 
 
 def device(func, *args):

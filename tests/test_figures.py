@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).parent
@@ -15,6 +16,7 @@ def rows():
     return [row for row in cells if row[0] not in ("scene", "") and not set(row[0]) <= set("-")]
 
 
+@cache
 def functions(file):
     tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}

@@ -55,7 +55,8 @@ class Program:
         self.shared = {} if shared is None else shared
         self.lines: list[str] = []
         self._region: list[tuple[str, str, Any]] = []  # (what, place or text, value)
-        self._names: list[dict[int, str]] = [{}]  # of expressions that are printed, by scope
+        self._names: dict[int, str] = {}  # of expressions that are printed and can be seen
+        self._scopes: list[list[int]] = [[]]  # which of them leave with a scope
         self._kept: list[Expression] = []  # so that their ids stay theirs
         self._known: dict[str, Scalar] = {}
         self._written: list[set[str]] = [set()]  # places, by scope
@@ -100,13 +101,14 @@ class Program:
         """
         self._flush(list(needs))
         self.lines.append(head.format(*(self._text(n) for n in needs)) if needs else head)
-        self._names.append({})
+        self._scopes.append([])
         self._written.append(set())
         branch = self.remembers and head.startswith(("if", "else"))
         outer, self._known = (self._known, dict(self._known)) if branch else ({}, {})
         yield
         self._flush([])
-        self._names.pop()
+        for e in self._scopes.pop():
+            del self._names[e]
         written = self._written.pop()
         self._written[-1] |= written
         self._known = {place: x for place, x in outer.items() if place not in written}
@@ -121,10 +123,10 @@ class Program:
         and after it.
         """
         self._flush([])
-        own = (self.lines, self._names, self._known, self._written, self._count, self._parameters)
+        own = (self.lines, self._names, self._scopes, self._known, self._written, self._count, self._parameters)
         if self._parameters:
             parameters = arguments = self._parameters
-        self.lines, self._names, self._known, self._written, self._count = [], [{}], {}, [set()], 0
+        self.lines, self._names, self._scopes, self._known, self._written, self._count = [], {}, [[]], {}, [set()], 0
         self._parameters = parameters
         yield
         self._flush([])
@@ -132,7 +134,7 @@ class Program:
         text = f"({', '.join(given)}) separate {{\n" + "\n".join(self.lines) + "\n};"
         name = self._functions.setdefault(text, f"part{len(self._functions)}")
         written = set.union(*self._written)
-        self.lines, self._names, self._known, self._written, self._count, self._parameters = own
+        self.lines, self._names, self._scopes, self._known, self._written, self._count, self._parameters = own
         self._written[-1] |= written
         self.called = name
         self.call(name, arguments)
@@ -167,12 +169,6 @@ class Program:
         self._count += 1
         return f"{stem}{self._count}"
 
-    def _visible(self, e: Expression) -> str | None:
-        for names in reversed(self._names):
-            if id(e) in names:
-                return names[id(e)]
-        return None
-
     def _flush(self, needs: list[Any]) -> None:
         """Print the region, and constants for what the `needs` of a following statement share."""
         roots = [x for what, _, x in self._region if what == "write"] + needs
@@ -180,9 +176,9 @@ class Program:
         stack: list[Any] = list(roots)
         while stack:
             e = stack.pop()
-            if isinstance(e, Expression) and e.op != "value" and self._visible(e) is None:
-                uses[id(e)] = uses.get(id(e), 0) + 1
-                if uses[id(e)] == 1:
+            if isinstance(e, Expression) and e.op != "value" and id(e) not in self._names:
+                uses[id(e)] = count = uses.get(id(e), 0) + 1
+                if count == 1:
                     stack.extend(e.args)
         for what, place, x in self._region:
             if what == "write":
@@ -198,23 +194,24 @@ class Program:
         """Constants for all that the expression needs and that is used more than once, or is long."""
         if not isinstance(root, Expression):
             return
-        size: dict[int, int] = {}
+        names, size = self._names, dict[int, int]()
         stack: list[tuple[Expression, bool]] = [(root, False)]
         while stack:
             e, ready = stack.pop()
-            if e.op == "value" or self._visible(e) is not None or id(e) in size:
+            if e.op == "value" or id(e) in names or id(e) in size:
                 continue
             inner = [a for a in e.args if isinstance(a, Expression)]
             if not ready:
                 stack.append((e, True))
                 stack.extend((a, False) for a in reversed(inner))
                 continue
-            size[id(e)] = 1 + sum(size.get(id(a), 0) for a in inner if self._visible(a) is None)
-            plain = e.op == "neg" and (inner[0].op == "value" or self._visible(inner[0]) is not None)
+            size[id(e)] = 1 + sum(size.get(id(a), 0) for a in inner if id(a) not in names)
+            plain = e.op == "neg" and (inner[0].op == "value" or id(inner[0]) in names)
             if (uses.get(id(e), 0) > 1 and not plain) or size[id(e)] > LONGEST:
                 name = self.name()
                 self.lines.append(f"const {TYPES[e.kind]} {name} = {self._text(e)};")
-                self._names[-1][id(e)] = name
+                names[id(e)] = name
+                self._scopes[-1].append(id(e))
                 self._kept.append(e)
 
     def _sum(self, e: Expression) -> str:
@@ -253,7 +250,7 @@ class Program:
             return f"real({float(e)!r})"
         if e.op == "value":
             return str(e.args[0])
-        name = self._visible(e)
+        name = self._names.get(id(e))
         if name is not None:
             return name
         if e.op in ("+", "-"):

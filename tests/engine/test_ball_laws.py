@@ -21,6 +21,8 @@ from sharnir.laws.ball import (
     spring_gradient,
 )  # fmt: skip
 
+pytestmark = pytest.mark.usefixtures("unoptimized")
+
 STIFFNESS, REST = (5.0, 3.0, 8.0), (0.1, 0.2, -0.3)
 GRAVITY = 9.81
 

@@ -8,6 +8,8 @@ from sharnir.engine.tree import history
 from sharnir.engine.tree.forest import HINGE, Forest, Link
 from sharnir.engine.tree.kernel import TreeRunner
 
+pytestmark = pytest.mark.usefixtures("unoptimized")
+
 
 class Kept:
     """A link that has a history and nothing else, and its tree."""

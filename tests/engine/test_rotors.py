@@ -13,6 +13,8 @@ from sharnir.engine.tree.kernel import TreeRunner
 from sharnir.engine.tree.number_tree import NumberTree
 from sharnir.engine.tree.step import step
 
+pytestmark = pytest.mark.usefixtures("unoptimized")
+
 TO_X = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]])  # a frame whose z is along x
 
 

@@ -13,6 +13,8 @@ from sharnir.engine.tree.generic import generic_kernel
 from sharnir.engine.tree.runtime import CPP
 from sharnir.engine.tree.special import Specialized
 
+pytestmark = pytest.mark.usefixtures("unoptimized")
+
 FIELDS = (
     "position", "rotation", "velocity", "spin", "joint_force", "joint_torque", "axis_impulse", "friction_impulse",
     "limit_impulse", "drive_impulse", "dissipated",
@@ -65,7 +67,7 @@ def generic_was_needed(sim):
     return sim.solver._trees._generic is not None
 
 
-def test_both_forms_make_the_same_steps():
+def test_both_forms_make_the_same_steps(optimized):
     a, b = simulate(True), simulate(False)
     steps_alike(a, b, 100, 1e-8)
     assert is_special(a)

@@ -13,6 +13,8 @@ from sharnir.engine.tree.row_storage import RowNumberTree
 from sharnir.engine.tree.step import close_pose, step
 from sharnir.spatial import matrix_to_quat, quat_exp, quat_to_matrix
 
+pytestmark = pytest.mark.usefixtures("unoptimized")
+
 CARRIED = "mid_force mid_torque gear_impulse spring_impulse axis_impulse friction_impulse limit_impulse"
 
 

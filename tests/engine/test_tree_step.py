@@ -9,6 +9,8 @@ from sharnir.engine.tree.kernel import TreeRunner
 from sharnir.engine.tree.number_tree import NumberTree
 from sharnir.engine.tree.step import step
 
+pytestmark = pytest.mark.usefixtures("unoptimized")
+
 
 def rotation(rng):
     A = np.linalg.qr(rng.normal(size=(3, 3)))[0]
