@@ -24,8 +24,8 @@ return left; }}"""
 
 
 @wp.func_native(CODE)
-def solve_native(total: int, count: int, W: wp.array(dtype=F), b: wp.array(dtype=F), p: wp.array(dtype=F), lows: wp.array(dtype=F),
-                 highs: wp.array(dtype=F), elements: wp.array(dtype=int), room: wp.array(dtype=int),
+def solve_native(total: int, count: int, W: wp.array(dtype=F), b: wp.array(dtype=F), p: wp.array(dtype=F),
+                 lows: wp.array(dtype=F), highs: wp.array(dtype=F), elements: wp.array(dtype=int), room: wp.array(dtype=int),
                  memory: wp.array(dtype=F)) -> F:  # fmt: skip
     return F(0.0)
 

@@ -62,9 +62,7 @@ def report_with_contacts(t: wp.array(dtype=TreeStep), w: int):
 
 
 def make_kernel(body: str, name: str, drives: bool, rows: bool = False, touches: bool = False) -> Any:
-    """The kernel that makes steps by the emitted C++ `body`; with drives of the table, rows beside the forest, and contacts, or
-    without.
-    """
+    """The kernel that makes steps by the emitted C++ `body`; with drives of the table, rows beside it, contacts, or without."""
 
     @wp.func_native(body)
     def advance(t: wp.array(dtype=TreeStep), w: int, steps: int, fresh: int, reporting: int) -> int:
@@ -72,8 +70,8 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False, touches:
         return 0
 
     look, begin, finish = (look_at_rows, load_with_rows, report_with_rows) if rows else (set_kinds, load, store_report)
-    if touches:
-        finish = report_with_contacts
+    finish, wake = (report_with_contacts, rise) if touches else (finish, wake_jointed)
+    alone = drives or touches  # each step is one by itself
 
     @wp.kernel(module=name, enable_backward=False)
     def tree_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int32)):
@@ -81,10 +79,7 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False, touches:
         w = first + wp.tid()
         if t[0].state.failed[w] != 0 or n[w] == 0:
             return
-        if wp.static(touches):  # others were woken before contacts were looked for
-            rise(t[0].rest, w)
-        else:
-            wake_jointed(t[0].rest, w)
+        wake(t[0].rest, w)
         if t[0].special == 1 or t[0].memory_worlds < t[0].worlds:  # it was another world's, or specialized steps were made
             forget_memory(t, w)
         t[0].made[w] = n[w]
@@ -105,26 +100,20 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False, touches:
             prescribe(t, w)
             if fresh == 1:
                 begin(t, w)
-            left = wp.where(
-                n[w] - step > 3, n[w] - step - 3, 1
-            )  # of the last three, what joints carry and accelerations are read
+            left = wp.where(n[w] - step > 3, n[w] - step - 3, 1)  # of the last three, loads of joints and accelerations are read
             if wp.static(drives):
                 set_drives(t, w, t[0].settings.dt[0], t[0].state.velocity, t[0].state.spin)
-                left = 1
-            if push(t, w) or t[0].loaded[w] == 1 or t[0].special == 1:
+            if push(t, w) or t[0].loaded[w] == 1 or t[0].special == 1 or wp.static(alone):
                 left = 1
             left = wp.min(left, most - step)
             reporting = int(step + left >= n[w] - 2 or t[0].loaded[w] == 1 or t[0].special == 1)
-            reporting = wp.max(reporting, wp.static(int(drives)))  # which read what they gave in the last step
-            if wp.static(touches):  # points are found before a launch, for one step
-                left = 1
-                reporting = 1
+            reporting = wp.max(reporting, wp.static(int(alone)))  # drives read what they gave in the last step
+            if wp.static(touches):
                 gather_laws(t, w)
             made = advance(t, w, left, fresh, reporting)
             fresh = 0
             broken = made < 0
-            if broken:
-                made = -1 - made
+            made = wp.where(broken, -1 - made, made)
             if made > 0:
                 store(t, w)
                 if reporting == 1:
