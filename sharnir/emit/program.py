@@ -229,11 +229,11 @@ class Program:
         return out
 
     def _is_product(self, e: Any) -> bool:
-        return isinstance(e, Expression) and e.op == "*" and self._visible(e) is None
+        return isinstance(e, Expression) and e.op == "*" and id(e) not in self._names
 
     def _products(self, e: Any, minus: bool) -> list[tuple[bool, Expression]] | None:
         """The terms of a sum that is printed here, and whether they are subtracted, if all are products of more than one."""
-        if not isinstance(e, Expression) or e.op not in ("+", "-") or self._visible(e) is not None:
+        if not isinstance(e, Expression) or e.op not in ("+", "-") or id(e) in self._names:
             return None
         out: list[tuple[bool, Expression]] = []
         for x, less in ((e.args[0], minus), (e.args[1], minus != (e.op == "-"))):
