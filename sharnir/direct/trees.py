@@ -215,10 +215,24 @@ class Trees:
         write(solver.settings.iterations, solver._caps(solver._capped))
         if self.specialized:
             return self._specialize(t, control)
-        self._give_memory(t)
         solver._kernel = self._generic_kernel()
         load_modules([solver._kernel.module], device)
+        if solver.collider is not None and m.worlds > 1:
+            return self._a_memory_each(t), t
+        self._give_memory(t)
         return alone(t, TreeStep, device), t
+
+    def _a_memory_each(self, t: Any) -> list[Any]:
+        """The structure once for each thread: its worlds are stepped one after the other in the same working memory."""
+        self._copies = []
+        for _ in range(self.solver.threads):
+            own = TreeStep()
+            for name in TreeStep.vars:  # type: ignore[attr-defined]
+                setattr(own, name, getattr(t, name))
+            own.memory = wp.zeros(self._memory, dtype=real, device=self.model.device)
+            own.memory_number, own.memory_world, own.memory_worlds, own.memory_size_of_world = 1, 0, 1, 0
+            self._copies.append(own)
+        return [alone(own, TreeStep, self.model.device) for own in self._copies]
 
     def _give_memory(self, t: Any) -> None:
         """Working memory of generic steps: on a GPU for as many worlds as have room, which are then stepped in turns."""

@@ -167,7 +167,7 @@ class TreeStep:
     row_stride: wp.int32
     row_world: wp.int32
     row_table_size: wp.int32  # where every world has its own tables: their size
-    memory_size_of_world: wp.int32
+    memory_size_of_world: wp.int32  # from one world's working memory to the next; 0: those of a thread share one
     link_of: wp.array(dtype=wp.int32)  # [body] −1: it is fixed
     most_laws: wp.int32  # closures, rows and links on their paths for which there is room, of contacts and laws of axes
     most_rows: wp.int32
@@ -400,7 +400,7 @@ def outer_forces(t: wp.array(dtype=TreeStep), w: int) -> int:
 def push(t: wp.array(dtype=TreeStep), w: int) -> bool:
     """Outer forces of the next step, in the working memory; whether some are of that step alone."""
     found = outer_forces(t, w)
-    if found == 0 and t[0].pushed[w] == 0:
+    if found == 0 and t[0].pushed[w] == 0 and t[0].memory_worlds >= t[0].worlds:  # else it may have those of another world
         return False
     scale = real(0.25) * t[0].settings.dt[0] * t[0].settings.dt[0]
     for i in range(t[0].links):
