@@ -118,7 +118,7 @@ for (int e = 0; e < count; ++e) { const int r = element[e], size = element[e + 1
 real w = real(0.0), s = real(0.0), alone = real(0.0);
 for (int k = 0; k < size; ++k) { w += response(r + k, r + k); alone += alone_of(r + k); s += cone_b(r + k)*cone_b(r + k); }
 w = wp::max(w, real(1e-6)*alone)/real(size); if (!(w > real(0.0))) w = real(1.0);
-cone_weight(r) = w; cone_pull(r) = (<NEAREST> + blur_of(r))*alone/real(size); scale += s/w; }
+cone_weight(r) = w; cone_pull(r) = alone > real(0.0) ? (<NEAREST> + blur_of(r))*alone/real(size) : w; scale += s/w; }
 scale = wp::sqrt(scale);
 for (int r = 0; r < rows; ++r) cone_near(r) = cone_p(r);
 real error = judge(at_p, at_u, at_f, false, false);

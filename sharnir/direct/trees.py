@@ -56,8 +56,11 @@ def touches_rigidly(model: Model) -> bool:
     """Whether the contacts of a model are solved in joint coordinates: few rigid bodies with Coulomb's friction, on a CPU."""
     described = model.collision
     materials = [*described.materials.values(), *described.rules.values()]
-    plain = not described.belts and all(not (m.rolling or m.torsion or m.stiffness or m.shear) for m in materials)
-    few = int((model.bodies.motion.numpy() == DYNAMIC).sum()) <= MOST_TOUCHING
+    plain = not described.belts and not any(
+        m.rolling or m.torsion or m.stiffness or m.shear or isinstance(m.friction, tuple) for m in materials
+    )
+    driven = int(model.drives.count) > 0  # by what is found before a step; such machines need the exact derivative, too
+    few = not driven and int((model.bodies.motion.numpy() == DYNAMIC).sum()) <= MOST_TOUCHING
     return plain and few and bool(wp.get_device(model.device).is_cpu) and PRECISION == "double"
 
 
@@ -206,9 +209,7 @@ class Trees:
         solver._watch(state, control, 0 if solver.collider is None else 2)
         t.contacts = joining(m, state, control)
         if solver.collider is not None:
-            t.contacts = self._bind_contacts(state, control)
-            t.blow, t.slip = solver.touch.blow, solver.touch.slip
-            t.shape_radius = solver.collider.data.shapes.radius
+            self._bind_contacts(t, state, control)
         self._rest = rest_of(m, solver.settings, state, state, control, t.contacts)
         t.rest = self._rest[0]
         solver._passes, solver._pace = t.passes, self.takes
@@ -267,7 +268,7 @@ class Trees:
         kinds = {p.kind for p in self.plan.places if p.kind >= 0}
         return generic_kernel(int(self.model.drives.count) > 0, kinds, bool(self.closures), self.model.collision is not None)
 
-    def _bind_contacts(self, state: State, control: Control) -> Any:
+    def _bind_contacts(self, t: Any, state: State, control: Control) -> None:
         """Contacts of the bodies, for these arrays."""
         solver = self.solver
         solver.collider.data.dt = solver.settings.dt
@@ -276,7 +277,8 @@ class Trees:
         solver.touch = Impacts()
         fill(solver.touch, self.model, solver.collider.data.contacts.capacity, "blow slip")
         solver._watch_contacts()
-        return solver.collider.data.contacts
+        t.contacts, t.shapes = solver.collider.data.contacts, solver.collider.data.shapes
+        t.blow, t.slip = solver.touch.blow, solver.touch.slip
 
     def _bind_rows(self, t: Any, ints: Any) -> int:
         """What rows beside the forest are given; returns how many numbers of working memory they need."""

@@ -30,7 +30,7 @@ def solve_native(total: int, count: int, W: wp.array(dtype=F), b: wp.array(dtype
     return F(0.0)
 
 
-@wp.kernel(module="sharnir.test_cones", enable_backward=False)
+@wp.kernel(module="test_cones", enable_backward=False)
 def solve_problem(total: int, count: int, W: wp.array(dtype=F), b: wp.array(dtype=F), p: wp.array(dtype=F),
                   lows: wp.array(dtype=F), highs: wp.array(dtype=F), elements: wp.array(dtype=int), room: wp.array(dtype=int),
                   memory: wp.array(dtype=F), left: wp.array(dtype=F)):  # fmt: skip

@@ -40,8 +40,8 @@ class Contact(Kind):
 
     `length` and `ratio` are the coefficients of friction along `axis_b` and across both; `surface` is how fast b's surface runs
     over a's beside the motion of the bodies, m/s; `last` the impulse of the last step, N·s. The points lie on the two surfaces:
-    at `radius_a` and `radius_b` from points that turn with the bodies, corners or centres of balls. Both bodies feel impulses at
-    one point, midway between these.
+    beside `core_a` and `core_b`, which turn with the bodies: corners, centres of balls and of wheels. Both bodies feel impulses
+    at one point, midway between these.
     """
 
     rows = 3
@@ -49,6 +49,7 @@ class Contact(Kind):
 
     def begin(self, c: Any) -> None:
         super().begin(c)
+        c.turns_a, c.turns_b = c.a.R @ c.core_a, c.b.R @ c.core_b
         for _ in c.rows.unless_resting():
             c.line_1 = point_speed(c.b, c.start_b) - point_speed(c.a, c.start_a)
             c.blow = ZERO
@@ -69,8 +70,8 @@ class Contact(Kind):
     def evaluate(self, c: Any) -> list[Any]:
         a, b = c.a, c.b
         n, s, t = self.directions(c)
-        r_a = a.M @ (c.start_a - n * c.radius_a) + n * c.radius_a
-        r_b = b.M @ (c.start_b + n * c.radius_b) - n * c.radius_b
+        r_a = a.M @ c.turns_a + (c.start_a - c.turns_a)
+        r_b = b.M @ c.turns_b + (c.start_b - c.turns_b)
         half = b.u + cross(b.g, r_b) - a.u - cross(a.g, r_a)
         rests, closes, h = c.rows.resting, c.rows.closing, c.h
         gap = dot(n, c.start)
@@ -81,9 +82,6 @@ class Contact(Kind):
         c.soft = closed
         runs = c.surface * (h * select(rests, 0.5, 0.25))
         w = b.u + cross(b.g, c.arm_b) - a.u - cross(a.g, c.arm_a) + runs - before * select(rests, 0.0, 0.5)
-        for _ in c.rows.unless_resting():
-            end = w * (4.0 / h)
-            c.slip = end - n * dot(n, end)
         touches = (c.by_b > 0.5) | (gap <= NEAR / c.rows.tree.per_metre + absolute(u0) * NEAR)
         slop = SLOP / c.rows.tree.per_metre
         off = rests & not_(select(closes, c.rows.parting, touches & ((c.hits > 0.5) | c.rows.last_impact)))

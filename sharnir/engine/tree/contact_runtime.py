@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import warp as wp
 
+from sharnir.collision.data import CONE as CONE_KIND
+from sharnir.collision.data import CYLINDER as CYLINDER_KIND
+from sharnir.collision.data import ELLIPSOID as ELLIPSOID_KIND
 from sharnir.contact.cones import cone_memory
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, PARAMETERS, SPEEDS
-from sharnir.engine.tree.forest import HINGE, SLIDER
-from sharnir.engine.tree.row_runtime import AT_BLOW, AT_SLIP, carried, kept
+from sharnir.engine.tree.forest import HINGE, PRESCRIBED, SLIDER
+from sharnir.engine.tree.row_runtime import AT_BLOW, carried, kept
 from sharnir.engine.tree.row_storage import COUNTS, PER_ROW, RESPONSES, TABLES
 from sharnir.engine.tree.row_storage import WORK as CLOSURE_WORK
 from sharnir.engine.tree.runtime import DONE, HINGE_AT, NATIVE, SLIDER_AT, Q, TreeStep
@@ -17,6 +20,9 @@ from sharnir.types import real, vec3
 MOST_ROWS = 240  # of laws in a world
 NEAR_LIMIT = 4.0  # times what an axis moves in a step, and may be accelerated in it: a limit that is nearer may act
 GIVEN = offsets(PARAMETERS)
+GIVEN_SIZE = wp.constant(sum(PARAMETERS.values()))
+AT_POINT_A, AT_POINT_B = (wp.constant(GIVEN[name]) for name in ("point_a", "point_b"))
+CYLINDER, CONE, ELLIPSOID = (int(k) for k in (CYLINDER_KIND, CONE_KIND, ELLIPSOID_KIND))
 
 
 def room_of(points: int, axes: int, depth: int, links: int) -> dict[str, int]:
@@ -82,7 +88,8 @@ const int body_a = cell(contacts.body_a, p), body_b = cell(contacts.body_b, p);
 int a = x.link_of.data[body_a], b = x.link_of.data[body_b];
 if (a >= 0 && kinds[a] < 0) a = -1;
 if (b >= 0 && kinds[b] < 0) b = -1;
-if (a < 0 && b < 0) continue;
+const bool held_a = a < 0 || kinds[a] == {PRESCRIBED}, held_b = b < 0 || kinds[b] == {PRESCRIBED};
+if (held_a && held_b) continue;  // nothing moves
 if (!add({CONTACT}, a, b, 3, p)) continue;
 const vec n = cell(contacts.normal, p), at = cell(contacts.point, p); const real gap = cell(contacts.gap, p);
 const vec pa = local(a, body_a, wp::sub(at, wp::mul(n, real(0.5)*gap)));
@@ -101,8 +108,14 @@ for (int k = 0; k < 3; ++k) {{ give({GIVEN["point_a"]} + k) = pa[k]; give({GIVEN
 give({GIVEN["axis_a"]} + k) = n[k]; give({GIVEN["axis_b"]} + k) = s[k];
 give({GIVEN["surface"]} + k) = runs[k]; give({GIVEN["last"]} + k) = last[k]*(real(0.25)/h); }}
 give({GIVEN["length"]}) = mu[0]; give({GIVEN["ratio"]}) = mu[1]; give({GIVEN["restitution"]}) = cell(contacts.restitution, p);
-give({GIVEN["radius_a"]}) = x.shape_radius.data[shape_a];
-give({GIVEN["radius_b"]}) = x.shape_radius.data[shape_b];
+const auto core = [&](int shape, int body, int link, const vec& at, const vec& inward) -> vec {{
+const int kind = x.shapes.kind.data[shape];
+if (kind == {CYLINDER} || kind == {CONE} || kind == {ELLIPSOID}) return local(link, body, wp::add(shared(state.position, body),
+wp::quat_rotate(shared(state.rotation, body), x.shapes.position.data[shape])));
+return local(link, body, wp::add(at, wp::mul(inward, x.shapes.radius.data[shape]))); }};
+const vec ca = core(shape_a, body_a, a, wp::sub(at, wp::mul(n, real(0.5)*gap)), wp::mul(n, real(-1.0)));
+const vec cb = core(shape_b, body_b, b, wp::add(at, wp::mul(n, real(0.5)*gap)), n);
+for (int k = 0; k < 3; ++k) {{ give({GIVEN["core_a"]} + k) = ca[k]; give({GIVEN["core_b"]} + k) = cb[k]; }}
 give({GIVEN["on"]}) = real(1.0); ++c; }}
 for (int i = 0; i < links; ++i) if (acts[i] && (kinds[i] == {HINGE} || kinds[i] == {SLIDER})) {{
 const int axis = x.axis.data[i];
@@ -132,6 +145,21 @@ def gather_laws(t: wp.array(dtype=TreeStep), w: int) -> int:
 
 
 @wp.func
+def point_velocity(t: wp.array(dtype=TreeStep), k: int, b: int, where: int, w: int) -> vec3:
+    """Velocity of a body at its point of the k-th of these closures, at the end of the step."""
+    i = t[0].link_of[b]
+    if i < 0:
+        return vec3(real(0.0))
+    at = GIVEN_SIZE * (t[0].closures + k) + where
+    x = vec3(real(0.0))
+    for c in range(3):
+        x[c] = t[0].row_numbers[(at + c) * t[0].row_stride + w * t[0].row_world]
+    turn = t[0].state.rotation[b, w] * t[0].own_turn[i, w]
+    arm = wp.quat_rotate(turn, x) + wp.quat_rotate(t[0].state.rotation[b, w], t[0].own_point[i, w])
+    return t[0].state.velocity[b, w] + wp.cross(t[0].state.spin[b, w], arm)
+
+
+@wp.func
 def store_contacts(t: wp.array(dtype=TreeStep), w: int):
     """Impulses of points of contact, as of a whole step."""
     for p in range(t[0].contacts.count[w]):
@@ -139,10 +167,13 @@ def store_contacts(t: wp.array(dtype=TreeStep), w: int):
         t[0].blow[p, w] = vec3(real(0.0))
         t[0].slip[p, w] = vec3(real(0.0))
     scale = real(4.0) * t[0].settings.dt[0] / (t[0].part[w] * t[0].part[w])
-    n = t[0].row_tables[w * t[0].row_table_size] - t[0].closures
-    for k in range(n):
+    count = t[0].row_tables[w * t[0].row_table_size] - t[0].closures
+    for k in range(count):
         p = t[0].point_of[k + t[0].most_laws * w]
         if p >= 0:
             t[0].contacts.impulse[p, w] = carried(t, t[0].closures + k, w) * scale
             t[0].blow[p, w] = kept(t, t[0].closures + k, w, AT_BLOW) * (real(4.0) / t[0].part[w])
-            t[0].slip[p, w] = kept(t, t[0].closures + k, w, AT_SLIP)
+            u = point_velocity(t, k, t[0].contacts.body_b[p, w], AT_POINT_B, w) + t[0].contacts.surface[p, w]
+            u = u - point_velocity(t, k, t[0].contacts.body_a[p, w], AT_POINT_A, w)
+            n = t[0].contacts.normal[p, w]
+            t[0].slip[p, w] = u - n * wp.dot(n, u)

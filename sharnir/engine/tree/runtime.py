@@ -11,7 +11,7 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.collision.data import Contacts
+from sharnir.collision.data import Contacts, ShapeTable
 from sharnir.engine.tree.code import PREPARED, stored_fields
 from sharnir.engine.tree.forest import BALL, FREE, HINGE, OFF, PRESCRIBED, ROTOR, SLIDER, SLIDES, TURNS, WELD
 from sharnir.engine.tree.storage import ROW, ROW_APART, START
@@ -173,7 +173,7 @@ class TreeStep:
     most_rows: wp.int32
     most_paths: wp.int32
     point_of: wp.array(dtype=wp.int32)  # [closure of these + most_laws · world] its point of contact, −1: none
-    shape_radius: wp.array(dtype=real)  # [shape] m, of a ball or a rounded edge
+    shapes: ShapeTable
     blow: wp.array2d(dtype=vec3)  # [point, world] N·s on b, of impacts; and m/s, how it slips at the end of the step
     slip: wp.array2d(dtype=vec3)
     unsolved: wp.array(dtype=real)  # [world] what contacts were missed by
