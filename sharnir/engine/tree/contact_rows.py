@@ -75,7 +75,7 @@ class Contact(Kind):
         half = b.u + cross(b.g, r_b) - a.u - cross(a.g, r_a)
         rests, closes, h = c.rows.resting, c.rows.closing, c.h
         gap = dot(n, c.start)
-        middle = n * (0.5 * gap + 0.5 * dot(n, half))
+        middle = (c.start + half) * 0.5
         c.arm_a, c.arm_b = r_a + middle, r_b - middle
         before = c.line_1
         u0, closed = dot(n, before), gap + 2.0 * dot(n, half)
@@ -88,7 +88,7 @@ class Contact(Kind):
         passes = not_(rests) & bounces(c, c.restitution, u0) & (gap > slop) & (gap + 2.0 * u0 < 0.0)
         c.put_row(0, "high", select(off | passes, -1.0, 1.0))
         least = select(closes, -0.5 * (gap + 0.5 * slop), select(rests, 0.0, 0.5 * minimum(0.0, -gap - u0)))
-        return [dot(n, half) - select(rests, 0.0, 0.5) * u0 - least, dot(s, w), dot(t, w)]
+        return [dot(n, w) - least, dot(s, w), dot(t, w)]
 
     def opening(self, c: Any, gaps: list[Any]) -> Any:
         """None: what overlaps is noted apart."""
