@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warp as wp
 
+from sharnir.collision.data import CAPSULE, SPHERE
 from sharnir.collision.data import CONE as CONE_KIND
 from sharnir.collision.data import CYLINDER as CYLINDER_KIND
 from sharnir.collision.data import ELLIPSOID as ELLIPSOID_KIND
@@ -20,6 +21,7 @@ from sharnir.types import real, vec3
 MOST_ROWS = 240  # of laws in a world
 NEAR_LIMIT = 4.0  # times what an axis moves in a step, and may be accelerated in it: a limit that is nearer may act
 GIVEN = offsets(PARAMETERS)
+ROUND = " || ".join(f"kind == {int(k)}" for k in (SPHERE, CAPSULE, CYLINDER_KIND, CONE_KIND, ELLIPSOID_KIND))
 GIVEN_SIZE = wp.constant(sum(PARAMETERS.values()))
 AT_POINT_A, AT_POINT_B = (wp.constant(GIVEN[name]) for name in ("point_a", "point_b"))
 CYLINDER, CONE, ELLIPSOID = (int(k) for k in (CYLINDER_KIND, CONE_KIND, ELLIPSOID_KIND))
@@ -113,6 +115,9 @@ const int kind = x.shapes.kind.data[shape];
 if (kind == {CYLINDER} || kind == {CONE} || kind == {ELLIPSOID}) return local(link, body, wp::add(shared(state.position, body),
 wp::quat_rotate(shared(state.rotation, body), x.shapes.position.data[shape])));
 return local(link, body, wp::add(at, wp::mul(inward, x.shapes.radius.data[shape]))); }};
+const auto is_round = [&](int shape) {{ const int kind = x.shapes.kind.data[shape]; return {ROUND}; }};
+const bool round_a = is_round(shape_a), round_b = is_round(shape_b);  // the point goes with what is round, or not held
+give({GIVEN["damping"]}) = a < 0 || (round_b && !round_a) ? real(1.0) : round_a && !round_b ? real(0.0) : real(0.5);
 const vec ca = core(shape_a, body_a, a, wp::sub(at, wp::mul(n, real(0.5)*gap)), wp::mul(n, real(-1.0)));
 const vec cb = core(shape_b, body_b, b, wp::add(at, wp::mul(n, real(0.5)*gap)), n);
 for (int k = 0; k < 3; ++k) {{ give({GIVEN["core_a"]} + k) = ca[k]; give({GIVEN["core_b"]} + k) = cb[k]; }}
