@@ -12,10 +12,10 @@ SEEDS = {"chain": 60, "loop": 60, "ragdoll": 60, "vehicle": 60, "floating": 60, 
 FAST = {"chain": (1, 2), "loop": (0,), "ragdoll": (2,), "vehicle": (1,), "floating": (2,), "crane": ()}
 """Seeds among the fast tests; cranes are not, since the kernel of ropes beside contacts takes a minute to compile."""
 
-FAILS = {"loop": {2, 7, 20, 38}, "ragdoll": {6, 8}, "crane": {15}}
+FAILS = {"loop": {1, 20, 46}, "ragdoll": {24, 37}, "crane": {15}}
 """Seeds that violate a bound, or whose steps cannot be made."""
 
-DISHONEST = {"vehicle": {11, 35, 43, 49}}
+DISHONEST = {"vehicle": {35, 43, 49}}
 """Seeds in which a step says that it converged and has a gap or gains energy."""
 
 
