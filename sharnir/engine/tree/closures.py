@@ -24,7 +24,7 @@ SPEEDS = (1, 1, 3, 6, 0, 6, 1, 3, 3)  # numbers of a row on a link's joint, by t
 LOOSE = 6  # the same of a joint that may be disabled, so that its link floats
 PARAMETERS = {"point_a": 3, "point_b": 3, "axis_a": 3, "axis_b": 3}
 PARAMETERS |= dict.fromkeys(("length", "stiffness", "damping", "ratio", "on"), 1)
-PARAMETERS |= {"surface": 3, "last": 3, "core_a": 3, "core_b": 3, "restitution": 1}  # of contacts
+PARAMETERS |= {"surface": 3, "last": 3, "core_a": 3, "core_b": 3, "restitution": 1, "share": 1}  # of contacts
 Numbers = Sequence[float] | np.ndarray
 
 
@@ -46,7 +46,7 @@ class Closure:
         ratio: of a gear.
         on: 0.0 takes the closure out.
         item: number of the joint (of a rod), spring or gear of the model; −1: a weld.
-        surface, last, core_a, core_b, restitution: of contacts, see `contact_rows.Contact`.
+        surface, last, core_a, core_b, restitution, share: of contacts, see `contact_rows.Contact`.
 
     Points, axes and numbers may differ from world to world: (worlds, 3), (worlds,).
     """
@@ -69,6 +69,7 @@ class Closure:
     core_a: Numbers = field(default_factory=zeros)
     core_b: Numbers = field(default_factory=zeros)
     restitution: float = 0.0
+    share: float = 0.0
 
     def values(self) -> dict[str, list[float]]:
         """The parameters of the first world as lists of numbers, by name."""

@@ -41,7 +41,7 @@ class Contact(Kind):
     `length` and `ratio` are the coefficients of friction along `axis_b` and across both; `surface` is how fast b's surface runs
     over a's beside the motion of the bodies, m/s; `last` the impulse of the last step, N·s. The points lie on the two surfaces:
     beside `core_a` and `core_b`, which turn with the bodies: corners, centres of balls and of wheels. Both bodies feel impulses
-    at one point: b's, where `damping` is 1, a's, where it is 0, or between these.
+    at one point: b's, where `share` is 1, a's, where it is 0, or between these.
     """
 
     rows = 3
@@ -76,7 +76,7 @@ class Contact(Kind):
         rests, closes, h = c.rows.resting, c.rows.closing, c.h
         gap = dot(n, c.start)
         apart = c.start + half
-        c.arm_a, c.arm_b = r_a + apart * c.damping, r_b - apart * (1.0 - c.damping)
+        c.arm_a, c.arm_b = r_a + apart * c.share, r_b - apart * (1.0 - c.share)
         before = c.line_1
         u0, closed = dot(n, before), gap + 2.0 * dot(n, half)
         c.soft = closed

@@ -117,7 +117,7 @@ wp::quat_rotate(shared(state.rotation, body), x.shapes.position.data[shape])));
 return local(link, body, wp::add(at, wp::mul(inward, x.shapes.radius.data[shape]))); }};
 const auto is_round = [&](int shape) {{ const int kind = x.shapes.kind.data[shape]; return {ROUND}; }};
 const bool round_a = is_round(shape_a), round_b = is_round(shape_b);  // the point goes with what is round
-give({GIVEN["damping"]}) = round_b && !round_a ? real(1.0) : round_a && !round_b ? real(0.0) : real(0.5);
+give({GIVEN["share"]}) = round_b && !round_a ? real(1.0) : round_a && !round_b ? real(0.0) : real(0.5);
 const vec ca = core(shape_a, body_a, a, wp::sub(at, wp::mul(n, real(0.5)*gap)), wp::mul(n, real(-1.0)));
 const vec cb = core(shape_b, body_b, b, wp::add(at, wp::mul(n, real(0.5)*gap)), n);
 for (int k = 0; k < 3; ++k) {{ give({GIVEN["core_a"]} + k) = ca[k]; give({GIVEN["core_b"]} + k) = cb[k]; }}

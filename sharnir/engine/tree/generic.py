@@ -109,7 +109,7 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False, touches:
             reporting = int(step + left >= n[w] - 2 or t[0].loaded[w] == 1 or t[0].special == 1)
             reporting = wp.max(reporting, wp.static(int(alone)))  # drives read what they gave in the last step
             if wp.static(touches):
-                gather_laws(t, w)
+                t[0].contacts.lost[w] = t[0].contacts.lost[w] + gather_laws(t, w)
             made = advance(t, w, left, fresh, reporting)
             fresh = 0
             broken = made < 0
