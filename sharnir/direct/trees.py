@@ -303,7 +303,7 @@ class Trees:
             depth[i] += depth[base] if base >= 0 else 0
         axes = int(sum(p.kind in (HINGE, SLIDER) for p in places))
         room = room_of(int(self.solver.collider.data.contacts.capacity), axes, max(depth), len(places))
-        packed = packed_tables(tables, table_room(room))
+        packed = packed_tables(tables, table_room(room, tables, len(places)))
         t.row_tables, t.row_table_size = ints(packed * m.worlds), len(packed)
         more = np.zeros((sum(CLOSURE_NUMBERS.values()) * room["closures"], m.worlds))
         t.row_numbers = wp.array(np.concatenate([numbers, more]).ravel(), dtype=real, device=m.device)
@@ -313,7 +313,7 @@ class Trees:
         link_of = [self.plan.link_of.get(b, -1) for b in range(len(m.com))]
         t.link_of = ints(link_of)
         t.fall = 20.0
-        return memory + law_memory(room, len(tables), len(places), max(depth))
+        return memory + law_memory(room, tables, len(places), max(depth))
 
     # ---- specialized code ----------------------------------------------------------------------------------------------------
 

@@ -135,7 +135,7 @@ class RowTables:
         """Whole numbers by name; lists that end in `_start` have one entry more than there are items."""
         t: dict[str, list[int]] = {"kind": [c.kind for c in self.closures], "a": [c.a for c in self.closures]}
         t |= {"b": [c.b for c in self.closures], "row_start": [0], "path_start": [0], "path": [], "offset": [], "y_start": [0]}
-        t |= {"speeds": [], "element": [0], "active": []}
+        t |= {"speeds": []}
         places: list[dict[int, int]] = []  # of each closure: link → its first number in a row
         for c, path in zip(self.closures, self.paths, strict=True):
             at, size = {}, 0

@@ -15,15 +15,15 @@ leave at the speed of restitution (`step.project`, where w is half of h times th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from sharnir.contact.cones import NUMBERS, VECTORS, cone_solver
+from sharnir.contact.cones import NUMBERS, SPEEDS, VECTORS, cone_solver
 from sharnir.emit.algebra import ZERO, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, minimum, node, select, sqrt, value
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT
-from sharnir.engine.tree.row_storage import ClosureView, LoopRows, RowLoopTree
-from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches
+from sharnir.engine.tree.row_storage import RESPONSES, ClosureView, LoopRows, RowLoopTree
+from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches, diagonal_of
 from sharnir.laws.axis import not_
 
 UNBOUNDED = 1e30
@@ -236,92 +236,64 @@ WITH_LAWS = CLOSURES | LAWS
 # ---- C++ for rows that are others in every step ------------------------------------------------------------------------------
 
 
-def assemble_text(y: str, x: str) -> str:
-    """C++ that completes W by the rows of laws: the responses of a row are spread over all joints, then each row gathers them."""
-    return f"""for (int k = 0; k < 12*links; ++k) number(at_spread + k) = real(0.0);
-for (int cs = n_equal_closures; cs < n_closures; ++cs) for (int s = t_row_start[cs]; s < t_row_start[cs + 1]; ++s) {{
-for (int k = t_path_start[cs]; k < t_path_start[cs + 1]; ++k) {{ const int i = 6*t_path[k], at = t_y_start[s] + t_offset[k];
-for (int d = 0; d < t_speeds[k]; ++d) {{ number(at_spread + i + d) = {y.format("at + d")};
-number(at_spread + 6*links + i + d) = {x.format("at + d")}; }} }}
-for (int cr = 0; cr < n_closures; ++cr) {{ if (cr == n_equal_closures) cr = cs;
-for (int r = t_row_start[cr]; r < t_row_start[cr + 1]; ++r) {{ if (r >= n_equal && r < s) continue;
-real sum = real(0.0), other = real(0.0);
-for (int k = t_path_start[cr]; k < t_path_start[cr + 1]; ++k) {{ const int i = 6*t_path[k], at = t_y_start[r] + t_offset[k];
-for (int d = 0; d < t_speeds[k]; ++d) {{ sum += {x.format("at + d")}*number(at_spread + i + d);
-other += {y.format("at + d")}*number(at_spread + 6*links + i + d); }} }}
-if (r < n_equal) {{ const int at = t_matrix_start[s] + r; number(at_matrix + 2*at) = other; number(at_matrix + 2*at + 1) = sum; }}
-else {{ const int at = t_matrix_start[r] + s; number(at_matrix + 2*at) = sum; number(at_matrix + 2*at + 1) = sum; }} }} }}
-for (int k = t_path_start[cs]; k < t_path_start[cs + 1]; ++k) {{ const int i = 6*t_path[k];
-for (int d = 0; d < t_speeds[k]; ++d) number(at_spread + i + d) = number(at_spread + 6*links + i + d) = real(0.0); }} }}"""
-
-
 def solve_text(place: Any) -> str:
-    """C++ that replaces `rest` of the rows of laws by what changes their impulses; `place(name)` of row n_equal + r."""
-    return f"""if (n_rows > n_equal) {{ const int rows = n_rows - n_equal;
-for (int r = 0; r < rows; ++r) cone_p(r) = {place("impulse")};
-for (int r = 0; r < rows; ++r) {{ real sum = -{place("rest")};
-for (int s = 0; s < rows; ++s) sum -= response(wp::max(r, s), wp::min(r, s))*cone_p(s);
-cone_b(r) = sum; }}
-for (int e = 0; e < n_closures - n_equal_closures; ++e) {{ const int r = element[e];
-if (element[e + 1] - r == 3 && high_of(r) < real(0.0)) cone_b(r) = cone_b(r + 1) = cone_b(r + 2) = real(0.0); }}
-const real off = solve_cones(rows, n_closures - n_equal_closures);
-unsolved = off;
+    """C++ that replaces `rest` of all rows by what changes their impulses; `place(name)` of row r."""
+    return f"""if (n_rows > 0) {{ const int rows = n_rows, speeds = n_speeds; (void)speeds;
+for (int r = 0; r < rows; ++r) {{ cone_p(r) = {place("impulse")}; cone_b(r) = -{place("rest")}; }}
+unsolved = solve_cones(rows, n_elements, n_speeds);
 for (int r = 0; r < rows; ++r) {place("rest")} = cone_p(r) - {place("impulse")}; }}"""
 
 
+USED = {
+    "size_of(e)": "(t_where_start[t_of[e] + 1] - t_where_start[t_of[e]])",
+    "where_of(e)": "(t_where + t_where_start[t_of[e]])",
+    "is_loop(r)": "((r) < n_equal)",
+}
+"""What the solver of cones asks for, in C++."""
 MACROS = (
-    "response",
-    "alone_of",
-    "blur_of",
-    "low_of",
-    "high_of",
-    "cone_matrix",
-    *(f"cone_{name}" for name in (*VECTORS, *NUMBERS)),
+    *(name[: name.index("(")] for name in USED),
+    *("row_at", "spread", "collect", "soft_of", "low_of", "high_of", "cone_lower", "cone_upper"),
+    *(f"cone_{name}" for name in (*VECTORS, *NUMBERS, *SPEEDS)),
 )
 
 
-def solver_text(real: str, place: Any) -> str:
-    """C++ of the solver, before the program; `place(name)` of row n_equal + r."""
-    lines = [
-        "#define response(r, s) (real(0.5)*(number(at_matrix + 2*(t_matrix_start[n_equal + (r)] + n_equal + (s)))"
-        " + number(at_matrix + 2*(t_matrix_start[n_equal + (r)] + n_equal + (s)) + 1))"
-        f" - ((r) == (s) ? {place('taken')} : real(0.0)))",
-        f"#define blur_of(r) (n_equal > 0 ? {place('turn')} : real(0.0))",
-        "#define alone_of(r) number(at_matrix + 2*(t_matrix_start[n_equal + (r)] + n_equal + (r)))",
-        f"#define low_of(r) {place('low')}",
-        f"#define high_of(r) {place('high')}",
-        cone_solver(real),
-    ]
-    return "\n".join(lines)
+def solver_text(real: str, place: Any, at_response: Any) -> str:
+    """C++ of the solver, before the program; `place(name)` of row r, `at_response(name, at)` of a number of a response."""
+    used = USED | {
+        "row_at(r)": "t_y_start[r]",
+        "spread(at, i)": at_response("h", "(at) + (i)"),
+        "collect(at, i)": at_response("k", "(at) + (i)"),
+        **{f"{name}_of(r)": place(name) for name in ("soft", "low", "high")},
+    }
+    return "\n".join([*(f"#define {name} {text}" for name, text in used.items()), cone_solver(real)])
 
 
 class LawRows(LoopRows):
     """Rows of any forest with those of laws, which are others in every step: every world has its own tables."""
 
     kinds = WITH_LAWS
+    kept = (*RESPONSES, "h", "k")
 
     def tables_of_world(self, owner: str) -> str:
         return f" + w*{owner}row_table_size"
 
     def last_head(self, owner: str) -> list[str]:
-        lines = ["const int at_spread = at_matrix + 2*n_matrix, at_cone = at_spread + 12*links;"]
+        lines = ["const int at_cone = at_matrix + 2*n_matrix;"]
         lines.append(f"const int memory_with_rows = {owner}memory_size_of_world; (void)memory_with_rows;")
-        lines.append("const int* const element = t_element; int* const active = const_cast<int*>(t_active);")
+        lines.append("const int* const element = t_element; const int* const sky_first = t_sky_first;")
+        lines.append("const int* const sky_start = t_sky_start;")
         zeros = ", ".join(f"{name} = real(0.0)" for name in ("unsolved", "overlap", "bounce", "taken_now", "lifted"))
         return [*lines, f"real {zeros};", "bool overlaps = false, last_impact = true; int parting = 0, impact = 0;"]
-
-    def eliminated(self, r: Any) -> str:
-        return f"wp::min({r}, n_equal)"
 
     def unless_resting(self) -> Iterator[None]:
         with self.program.block("if (!resting) {"):
             yield
 
     def row_place(self, name: str) -> str:
-        return self._place(name, "n_equal + (r)")
+        return self._place(name, "r")
 
     def solver(self) -> list[str]:
-        return [solver_text(self.tree.real, self.row_place)]
+        return [solver_text(self.tree.real, self.row_place, self._place)]
 
     def clear_laws(self) -> str:
         """C++ that clears what closures of laws keep: they are others in every step."""
@@ -335,10 +307,17 @@ class LawRows(LoopRows):
         law = value("(c >= n_equal_closures)", "bool")
         return tuple(Vector(*(select(law, x, y) for x, y in zip(a, r, strict=True))) for a, r in zip(act, rate, strict=True))
 
-    def assemble_laws(self) -> None:
-        self.program.forget(assemble_text(self._place("y", "{}"), self._place("x", "{}")))
+    def diagonal(self, joint: Any, link: Any) -> Callable[[list[Any], list[Any]], dict[str, list[Any]]]:
+        made = diagonal_of(joint, link)
+        return lambda y, x: dict(zip("hk", made(y, x), strict=True))
 
-    def solve_laws(self) -> None:
+    def factor(self) -> None:
+        """Which rows of loops depend on others, and get no impulse. (Newton's iteration has another matrix in every step.)"""
+        super().factor()
+        p, soft = self.program, self._place("soft", "r")
+        p.forget(f"for (int r = 0; r < n_equal; ++r) if ({self.row_place('pivot')} == real(0.0)) {soft} = real(-1.0);")
+
+    def solve(self) -> None:
         self.program.forget(solve_text(self.row_place))
 
     def laws(self) -> Iterator[tuple[ClosureView, Any]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import warp as wp
 
 from sharnir.collision.data import CAPSULE, SPHERE
@@ -12,7 +14,8 @@ from sharnir.contact.cones import cone_memory
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, PARAMETERS, SPEEDS
 from sharnir.engine.tree.forest import HINGE, PRESCRIBED, SLIDER
 from sharnir.engine.tree.row_runtime import AT_BLOW, carried, kept
-from sharnir.engine.tree.row_storage import COUNTS, PER_ROW, RESPONSES, TABLES
+from sharnir.engine.tree.contact_rows import LawRows
+from sharnir.engine.tree.row_storage import COUNTS, LAW_TABLES, PER_ROW, RESPONSES, TABLES
 from sharnir.engine.tree.row_storage import WORK as CLOSURE_WORK
 from sharnir.engine.tree.runtime import DONE, HINGE_AT, NATIVE, SLIDER_AT, Q, TreeStep
 from sharnir.engine.tree.storage import offsets
@@ -34,20 +37,25 @@ def room_of(points: int, axes: int, depth: int, links: int) -> dict[str, int]:
     return {"closures": closures, "rows": rows, "paths": closures * min(2 * depth, links)}
 
 
-def table_room(room: dict[str, int]) -> dict[str, int]:
-    """More entries of the tables of rows, by name."""
+def table_room(room: dict[str, int], tables: Any, links: int) -> dict[str, int]:
+    """More entries of the tables of rows than those of `tables`, by name."""
     closures, rows, paths = room["closures"], room["rows"], room["paths"]
-    out = dict.fromkeys(("kind", "a", "b", "row_start", "path_start", "element"), closures)
-    out |= dict.fromkeys(("path", "offset", "speeds"), paths)
-    return out | dict.fromkeys(("y_start", "first", "matrix_start", "active"), rows)
+    sizes = tables.sizes()
+    all_closures, speeds = closures + len(tables.closures) + 1, 6 * links
+    out = dict.fromkeys(("kind", "a", "b", "row_start", "path_start"), closures)
+    out |= dict.fromkeys(("path", "offset", "speeds"), paths) | {"y_start": rows}
+    out |= dict.fromkeys(("element", "of"), sizes["rows"] + all_closures) | {"where_start": all_closures, "near": 2 * all_closures}
+    out |= {"where": 6 * (paths + len(tables.tables["path"])), "sky_first": speeds, "sky_start": speeds}
+    return out | dict.fromkeys(("width", "place", "root", "next", "near_start", "queue"), links + 1)
 
 
-def law_memory(room: dict[str, int], equal: int, links: int, depth: int) -> int:
-    """Numbers of working memory for the rows of laws, beside `equal` others."""
-    rows = room["rows"]
-    matrix = sum(equal + r + 1 for r in range(rows))
-    work = sum(CLOSURE_WORK.values()) * room["closures"] + len(PER_ROW) * rows + len(RESPONSES) * rows * 6 * min(2 * depth, links)
-    return work + 2 * matrix + 12 * links + cone_memory(rows)
+def law_memory(room: dict[str, int], tables: Any, links: int, depth: int) -> int:
+    """Numbers of working memory for the rows of laws, beside those of `tables`."""
+    rows, speeds, sizes = room["rows"], 6 * links, tables.sizes()
+    work = sum(CLOSURE_WORK.values()) * room["closures"] + len(PER_ROW) * rows
+    kept = len(LawRows.kept)
+    work += kept * rows * 6 * min(2 * depth, links) + (kept - len(RESPONSES)) * sizes["responses"]
+    return work + cone_memory(rows + sizes["rows"], speeds, speeds * (speeds + 1) // 2)
 
 
 def table_at(name: str) -> str:
@@ -55,7 +63,50 @@ def table_at(name: str) -> str:
     return f"(all + all[{len(COUNTS) + TABLES.index(name)}])"
 
 
-NAMES = ("kind", "a", "b", "row_start", "path_start", "path", "offset", "y_start", "first", "matrix_start", "speeds", "element")
+NAMES = ("kind", "a", "b", "row_start", "path_start", "path", "offset", "y_start", "speeds", *LAW_TABLES)
+# which joint speeds rows change, in an order in which the matrix of these (`contact.cones`) has short rows: trees in the order of
+# a walk along what joins them (Cuthill, McKee 1969), from their leaves to their roots
+ORDER = """int elements = 0, speeds = 0, at_where = 0, at_sky = 0;
+for (int i = 0; i < links; ++i) { t_width[i] = 0; t_place[i] = -1; t_near_start[i] = 0;
+t_root[i] = bases[i] < 0 ? i : t_root[bases[i]]; }
+t_near_start[links] = 0;
+for (int n = 0; n < c; ++n) { int one = -1, two = -1;
+for (int k = t_path_start[n]; k < t_path_start[n + 1]; ++k) { const int i = t_path[k];
+t_width[i] = wp::max(t_width[i], t_speeds[k]); if (one < 0) one = t_root[i]; else if (t_root[i] != one) two = t_root[i]; }
+if (two >= 0) { ++t_near_start[one]; ++t_near_start[two]; } }
+{ int sum = 0; for (int i = 0; i <= links; ++i) { sum += t_near_start[i]; t_near_start[i] = sum; } }
+for (int n = 0; n < c; ++n) { int one = -1, two = -1;
+for (int k = t_path_start[n]; k < t_path_start[n + 1]; ++k) { const int root = t_root[t_path[k]];
+if (one < 0) one = root; else if (root != one) two = root; }
+if (two >= 0) { t_near[--t_near_start[one]] = two; t_near[--t_near_start[two]] = one; } }
+// the links of a tree, the last one first, in `next`, from the root's place in `queue` on
+for (int i = 0; i < links; ++i) { t_queue[i] = -1; t_next[i] = -1; }
+for (int i = 0; i < links; ++i) { t_next[i] = t_queue[t_root[i]]; t_queue[t_root[i]] = i; }
+// a walk: trees that are found wait in `sky_first`, where there is room
+for (int begin = 0; begin < links; ++begin) if (t_root[begin] == begin && t_queue[begin] >= 0) {
+int head = 0, tail = 0; int* const wait = t_sky_first; wait[tail++] = begin;
+int from = begin;  // the walk begins at what a first one ends with
+for (int turn = 0; turn < 2; ++turn) {
+if (turn == 1) { for (int k = 0; k < tail; ++k) t_sky_start[wait[k]] = 0; wait[0] = from; tail = 1; }
+else for (int i = 0; i < links; ++i) t_sky_start[i] = 0;
+t_sky_start[wait[0]] = 1;
+for (head = 0; head < tail; ++head) { const int tree = wait[head]; from = tree;
+for (int k = t_near_start[tree]; k < t_near_start[tree + 1]; ++k) { const int other = t_near[k];
+if (!t_sky_start[other]) { t_sky_start[other] = 1; wait[tail++] = other; } } } }
+for (head = 0; head < tail; ++head) { const int tree = wait[head];
+for (int i = t_queue[tree]; i >= 0; i = t_next[i]) if (t_width[i] > 0) { t_place[i] = speeds; speeds += t_width[i]; }
+t_queue[tree] = -1; } }
+for (int d = 0; d < speeds; ++d) t_sky_first[d] = d;
+for (int n = 0; n < c; ++n) { t_where_start[n] = at_where; int first = speeds;
+for (int k = t_path_start[n]; k < t_path_start[n + 1]; ++k) { const int place = t_place[t_path[k]];
+if (t_speeds[k] > 0) first = wp::min(first, place);
+for (int d = 0; d < t_speeds[k]; ++d) t_where[at_where++] = place + d; }
+for (int k = t_where_start[n]; k < at_where; ++k) t_sky_first[t_where[k]] = wp::min(t_sky_first[t_where[k]], first);
+const bool single = n < equal_closures;
+for (int row = t_row_start[n]; row < t_row_start[n + 1]; row += single ? 1 : t_row_start[n + 1] - row) {
+t_element[elements] = row; t_of[elements] = n; ++elements; } }
+t_where_start[c] = at_where; t_element[elements] = r;
+for (int d = 0; d < speeds; ++d) { t_sky_start[d] = at_sky - t_sky_first[d]; at_sky += d - t_sky_first[d] + 1; }"""
 GATHER = f"""{NATIVE}
 int* const all = x.row_tables.data + w*x.row_table_size;
 {" ".join(f"int* const t_{name} = {table_at(name)};" for name in NAMES)}
@@ -74,10 +125,9 @@ while (i >= 0 || j >= 0) {{ const int k = i > j ? i : j;
 if (path - t_path_start[equal_closures] >= x.most_paths) {{ path = begin; ++lost; return false; }}
 t_path[path] = k; t_offset[path] = size; t_speeds[path] = speeds_of[kinds[k]]; size += t_speeds[path]; ++path;
 const int next = bases[k]; if (i == k) i = next; if (j == k) j = next; }}
-t_kind[c] = kind; t_a[c] = a; t_b[c] = b; t_element[c - equal_closures] = r - equal;
+t_kind[c] = kind; t_a[c] = a; t_b[c] = b;
 x.point_of.data[c - equal_closures + x.most_laws*w] = point;
-for (int k = 0; k < rows; ++k) {{ t_first[r] = 0; t_y_start[r + 1] = t_y_start[r] + size;
-t_matrix_start[r + 1] = t_matrix_start[r] + r + 1; ++r; }}
+for (int k = 0; k < rows; ++k) {{ t_y_start[r + 1] = t_y_start[r] + size; ++r; }}
 t_row_start[c + 1] = r; t_path_start[c + 1] = path; return true; }};
 const auto local = [&](int link, int body, const vec& p) -> vec {{
 if (link < 0) return p;
@@ -135,9 +185,9 @@ for (int side = -1; side < 2; side += 2) {{
 const real room = side > 0 ? q - table(axes.lower, axis) : table(axes.upper, axis) - q;
 if (room < way) if (add({LIMIT}, i, -1, 1, -1)) {{ give({GIVEN["on"]}) = real(1.0); give({GIVEN["ratio"]}) = real(side); ++c;
 }} }} }}
-t_element[c - equal_closures] = r - equal;
+{ORDER}
 all[{COUNTS.index("closures")}] = c; all[{COUNTS.index("rows")}] = r; all[{COUNTS.index("responses")}] = t_y_start[r];
-all[{COUNTS.index("matrix")}] = t_matrix_start[r];
+all[{COUNTS.index("elements")}] = elements; all[{COUNTS.index("speeds")}] = speeds;
 #undef give
 #undef table
 {DONE}return lost;"""

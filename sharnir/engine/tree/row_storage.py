@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -13,7 +13,7 @@ from sharnir.emit.expressions import Expression, maximum, select, value
 from sharnir.engine.tree.closures import PARAMETERS, RowTables
 from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.number_tree import NumberTree
-from sharnir.engine.tree.rows import CLOSURES
+from sharnir.engine.tree.rows import CLOSURES, assemble, factor_rows, substitute
 from sharnir.engine.tree.storage import CLOSED, ROW_APART, LinkView, LoopTree, numbers, pack
 
 MOST = 3  # rows of a closure
@@ -49,9 +49,13 @@ PER_ROW = (
 )
 KEPT = ("last", "before")  # of these, between steps
 RESPONSES = ("y", "x", "rate")
+# of rows whose impulses are bounded: elements and their closures; which joint speeds a closure changes; the matrix of these; and
+# what is needed to find a good order of them
+LAW_TABLES = ("element", "of", "where_start", "where", "sky_first", "sky_start", "width", "place", "root", "next", "near_start",
+              "near", "queue")  # fmt: skip
 TABLES = (
     "kind", "a", "b", "row_start", "path_start", "path", "offset", "y_start", "block_i", "block_j", "shared_start", "shared_i",
-    "shared_j", "first", "matrix_start", "speeds", "element", "active",
+    "shared_j", "first", "matrix_start", "speeds", *LAW_TABLES,
 )  # fmt: skip
 
 
@@ -124,21 +128,24 @@ class RowMath:
     get: Any
     put: Any
 
+    def factor(self) -> None:
+        """Factors of the response of all rows."""
+        assemble(self.tree)
+        factor_rows(self.tree)
+
+    def solve(self) -> None:
+        """What changes the impulses of all rows, in `rest`, where their gaps are."""
+        substitute(self.tree)
+
     # ---- rows whose impulses are bounded, where there are such (`contact_rows`)
 
-    def eliminated(self, r: Any) -> Any:
-        """The end of the rows that are eliminated before row r."""
-        return r
+    def diagonal(self, joint: Any, link: Any) -> Callable[[list[Any], list[Any]], dict[str, list[Any]]]:
+        """What is kept beside y and x of a row on a joint."""
+        return lambda y, x: {}
 
     def symmetric(self, c: Any, act: Any, rate: Any) -> Any:
         """What is carried on of an impulse along J₁ (`rate`): that along J (`act`), where impulses are bounded."""
         return rate
-
-    def assemble_laws(self) -> None:
-        """Complete W."""
-
-    def solve_laws(self) -> None:
-        """Find what changes their impulses, in `rest`."""
 
     def keep_laws(self) -> None:
         """What they did in the step."""
@@ -322,13 +329,14 @@ class LoopRows(RowMath):
         lines += [f"const int* const t_{name} = t_all + t_all[{len(COUNTS) + k}];" for k, name in enumerate(TABLES)]
         lines += [f"const int at_links = memory_size, at_closures = at_links + {self.tree.row_size}*(links + 1);"]
         lines += [f"const int at_rows = at_closures + {self.record}*n_closures;"]
-        lines += [f"const int at_y = at_rows + {len(PER_ROW)}*n_rows, at_matrix = at_y + {len(RESPONSES)}*n_responses;"]
+        lines += [f"const int at_y = at_rows + {len(PER_ROW)}*n_rows, at_matrix = at_y + {len(self.kept)}*n_responses;"]
         lines += self.last_head(owner)
         given = f"{owner}row_numbers.data[({self.record_given}*c + (k))*{owner}row_stride + w*{owner}row_world]"
         return [*lines, f"#define given(k) {given}"]
 
     resting, closing = value("resting", "bool"), value("closing", "bool")
     dependent, held = value("dependent"), value("held")
+    kept: tuple[str, ...] = RESPONSES
     kinds: dict[int, Any] = CLOSURES
 
     def solver(self) -> list[str]:
@@ -477,8 +485,8 @@ class LoopRows(RowMath):
     def _place(self, name: str, at: str) -> str:
         if name in ("lower", "upper"):
             return f"number(at_matrix + 2*({at}){' + 1' if name == 'upper' else ''})"
-        if name in RESPONSES:
-            return f"number(at_y + {len(RESPONSES)}*({at}) + {RESPONSES.index(name)})"
+        if name in self.kept:
+            return f"number(at_y + {len(self.kept)}*({at}) + {self.kept.index(name)})"
         return f"number(at_rows + {len(PER_ROW)}*({at}) + {PER_ROW.index(name)})"
 
     def get(self, name: str, at: str) -> Any:
@@ -556,21 +564,21 @@ class RowLoopTree(LoopTree):
         return super().get(at, name)
 
 
-COUNTS = ("closures", "rows", "blocks", "responses", "matrix", "equal", "equal_closures")
-"""Of all; `equal` and `equal_closures` are those whose impulses are not bounded, which come first."""
+COUNTS = ("closures", "rows", "blocks", "responses", "matrix", "equal", "equal_closures", "elements", "speeds")
+"""Of all; `equal` and `equal_closures` are those whose impulses are not bounded, which come first; speeds that any row changes."""
 
 
 def packed_tables(tables: RowTables, room: dict[str, int] | None = None) -> list[int]:
     """Sizes, where the tables begin, and the tables; `room`: how many entries more some of them get."""
     more = room or {}
     sizes = tables.sizes() | {"closures": len(tables.closures), "blocks": len(tables.tables["block_i"])}
-    sizes |= {"equal": sizes["rows"], "equal_closures": sizes["closures"]}
+    sizes |= {"equal": sizes["rows"], "equal_closures": sizes["closures"], "elements": 0, "speeds": 0}
     head = [sizes[name] for name in COUNTS]
     at = len(COUNTS) + len(TABLES)
     for name in TABLES:
         head.append(at)
-        at += len(tables.tables[name]) + more.get(name, 0)
-    return head + [x for name in TABLES for x in tables.tables[name] + [0] * more.get(name, 0)]
+        at += len(tables.tables.get(name, ())) + more.get(name, 0)
+    return head + [x for name in TABLES for x in [*tables.tables.get(name, ()), *[0] * more.get(name, 0)]]
 
 
 def row_memory(tables: RowTables) -> int:

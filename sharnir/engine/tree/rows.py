@@ -410,6 +410,53 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
     return free
 
 
+def diagonal_of(joint: Any, link: Any) -> Callable[[list[Any], list[Any]], tuple[list[Any], list[Any]]]:
+    """Turns y and x of a joint into h and k, with Σ x_r·y_s = Σ k_r·h_s, for which the joint's own response is diagonal.
+
+    D = L Δ Lᵀ: h = Lᵀ y, k = L⁻¹ x, of a free joint, where y is the response itself, h = L⁻¹ y, k = Lᵀ x.
+    """
+    if isinstance(joint, OneAxis | Weld | Prescribed):
+        return lambda y, x: (y, x)
+    if isinstance(joint, Free):
+        D3, H = link.D3, link.B
+        lower, upper = unit_lower(link.A3), unit_lower(D3)
+
+        def free(y: list[Any], x: list[Any]) -> tuple[list[Any], list[Any]]:
+            u, g, l, n = Vector(*y[:3]), Vector(*y[3:]), Vector(*x[:3]), Vector(*x[3:])
+            h = [*lower_solve(lower, u), *lower_solve(upper, g + D3 @ (H @ u))]
+            return h, [*lower_times(lower, l - H.T @ (D3 @ n)), *lower_times(upper, n)]
+
+        return free
+    several = isinstance(joint, SeveralAxes)
+    lower = unit_lower(held_response(link) if several else link.V3 if isinstance(joint, BallFriction) else link.D3)
+    return lambda y, x: ([*lower_times(lower, Vector(*y))], [*lower_solve(lower, Vector(*x))])
+
+
+def unit_lower(D: Any) -> tuple[Any, Any, Any]:
+    """L₁₀, L₂₀, L₂₁ of D = L Δ Lᵀ, D symmetric and at least semi-definite, L with a unit diagonal."""
+
+    def over(x: Any) -> Any:
+        return select(x > 0.0, 1.0 / select(x > 0.0, x, 1.0), 0.0)
+
+    by = over(D[0, 0])
+    a, b = D[1, 0] * by, D[2, 0] * by
+    left = D[1, 1] - a * D[1, 0]
+    return a, b, (D[2, 1] - b * D[1, 0]) * over(select(left > 1e-14 * D[1, 1], left, 0.0))
+
+
+def lower_times(L: tuple[Any, Any, Any], y: Vector) -> Vector:
+    """Lᵀ y."""
+    a, b, c = L
+    return Vector(y[0] + a * y[1] + b * y[2], y[1] + c * y[2], y[2])
+
+
+def lower_solve(L: tuple[Any, Any, Any], x: Vector) -> Vector:
+    """L⁻¹ x."""
+    a, b, c = L
+    second = x[1] - a * x[0]
+    return Vector(x[0], second, x[2] - b * x[0] - c * second)
+
+
 def friction_response(link: Any) -> Callable[[Impulse, Impulse, Any, Any, Any], Answer]:
     """`response_of` a ball on which friction acts alone."""
     base = link.base
@@ -564,9 +611,7 @@ def close_rows(tree: Any, factor: bool) -> None:
     for _ in tree.rows.as_function("close_rows"):
         for _ in tree.when_factored(factor):
             carry_impulses(tree, response_of, False)
-            assemble(tree)
-            tree.rows.assemble_laws()
-            factor_rows(tree)
+            tree.rows.factor()
         correct_impulses(tree, own_answer)
 
 
@@ -588,7 +633,7 @@ def correct_impulses(tree: Any, own_answer: Callable[..., Any]) -> None:
                 for r in c.row_range():
                     own = own_answer(joint, link, partial(rows.responses, r, at))
                     rows.put("rest", r, rows.get("rest", r) - own)
-    substitute(tree)
+    rows.solve()
     for r in rows.range(0, rows.size("rows")):
         rows.put("impulse", r, select(rows.get("soft", r) >= 0.0, rows.get("impulse", r) + rows.get("rest", r), 0.0))
     for c in rows.closures():
@@ -618,11 +663,11 @@ def carry_impulses(tree: Any, response_of: Any, exact: bool) -> None:
         for link, at in rows.path(c):
             own, turn = link.take("path_e"), dot(link.g, link.g)
             for joint in ways(link):
-                response = response_of(joint, link)
+                response, diagonal = response_of(joint, link), rows.diagonal(joint, link)
                 for r in c.row_range():
                     act, rate = rows.take(link, c.number(r))
                     y, x, rate_y, could, act, rate = response(act, rate, own, rows.get("size_l", r), rows.get("size_n", r))
-                    rows.put_responses(r, at, y=y, x=x, rate=rate_y)
+                    rows.put_responses(r, at, y=y, x=x, rate=rate_y, **diagonal(y, x))
                     rows.put("could", r, rows.get("could", r) + could)
                     rows.put("turn", r, maximum(rows.get("turn", r), turn))
                     rows.add(link.base, c.number(r), act, rows.symmetric(c, act, rate))
@@ -650,16 +695,16 @@ def factor_rows(tree: Any) -> None:
     """W = L D U in place, L and U with unit diagonals; D⁻¹ in `pivot`, 0 for rows that get no impulse."""
     rows = tree.rows
     gap = rows.keep(select(rows.resting & not_(rows.closing), 0.0, minimum(sqrt(rows.open), WIDEST)))  # speeds are no gaps
-    for r in rows.range(0, rows.size("rows")):
-        first, end = rows.whole("first", r), rows.eliminated(r)
+    for r in rows.range(0, rows.size("equal")):
+        first = rows.whole("first", r)
         for s in rows.range(first, r):
             at, start = rows.entry(r, s), rows.most(first, rows.whole("first", s))
-            for n in rows.range(start, rows.eliminated(s)):
+            for n in rows.range(start, s):
                 of_r, of_s = rows.entry(r, n), rows.entry(s, n)
                 rows.put("lower", at, rows.get("lower", at) - rows.get("lower", of_r) * rows.get("upper", of_s))
                 rows.put("upper", at, rows.get("upper", at) - rows.get("lower", of_s) * rows.get("upper", of_r))
         rows.put("taken", r, 0.0)
-        for s in rows.range(first, end):
+        for s in rows.range(first, r):
             at, pivot = rows.entry(r, s), rows.get("pivot", s)
             lower, upper = rows.get("lower", at), rows.get("upper", at)
             rows.put("taken", r, rows.get("taken", r) + lower * upper * pivot)
@@ -674,16 +719,15 @@ def factor_rows(tree: Any) -> None:
 
 
 def substitute(tree: Any) -> None:
-    """rest ← W⁻¹ rest; of rows with bounded impulses, what the laws allow (`contact_rows`)."""
+    """rest ← W⁻¹ rest."""
     rows = tree.rows
     count = rows.size("rows")
     for r in rows.range(0, count):
-        for s in rows.range(rows.whole("first", r), rows.eliminated(r)):
+        for s in rows.range(rows.whole("first", r), r):
             rows.put("rest", r, rows.get("rest", r) - rows.get("lower", rows.entry(r, s)) * rows.get("rest", s))
-    for r in rows.range(0, rows.size("equal")):
+    for r in rows.range(0, count):
         rows.put("rest", r, rows.get("rest", r) * rows.get("pivot", r))
-    rows.solve_laws()
     for r in rows.range(0, count, back=True):
         x = rows.get("rest", r)
-        for s in rows.range(rows.whole("first", r), rows.eliminated(r)):
+        for s in rows.range(rows.whole("first", r), r):
             rows.put("rest", s, rows.get("rest", s) - rows.get("upper", rows.entry(r, s)) * x)
