@@ -50,6 +50,7 @@ from sharnir.laws.axis import (
     prepare,
     prepare_motor,
     resolved_share,
+    rotor_inertia,
     solve_axis,
 )  # fmt: skip
 
@@ -149,9 +150,8 @@ class OneAxis:
             return
         # the impact at the end of the step gives back what is thrown back beyond restitution, about
         more = u1 - leaving_speed(link.limit, u0, link.restitution)
-        back = select(
-            at_limit & (more * link.limit > 0.0), more * (1.0 / link.D - self.resistance(link)) / (link.ratio * link.ratio), 0.0
-        )
+        inertia = (1.0 / link.D - self.resistance(link)) / (link.ratio * link.ratio) + motor_terms(link)[1]
+        back = select(at_limit & (more * link.limit > 0.0), more * inertia, 0.0)
         link.p_axis, link.p_limit = whole - back, link.p_limit - back
 
     # ---- laws
@@ -228,10 +228,35 @@ class OneAxis:
         if is_zero(link.resistance):
             return
         for _ in link.when(link.resistance > 0.0):
-            leaves = leaving_speed(link.limit, link.u0, link.restitution)
             link.current = motor_current(link, link.h, u1 + (link.u0 - u1) * (0.5 * self.share(link)))
-            at_limit = absolute(link.limit) > 0.0  # the impact that follows is its rotor's as well
-            link.rotor = select(link.stuck > 0.5, 0.0, select(at_limit & (link.mode > LEAVING - 0.5), leaves, u1))
+            link.rotor = select(link.stuck > 0.5, 0.0, u1)
+
+    # Rotors turn with their axes in an impact: their inertia is part of the axis' own equation, their momentum of its right side.
+
+    def hold_rotor(self, link: Any) -> None:
+        """Before velocities are projected: what the rotor of a motor adds to the joint's own equation."""
+        if is_zero(link.resistance):
+            return
+        for _ in link.when(link.resistance > 0.0):
+            inertia = rotor_inertia(link)
+            link.slope = inertia
+            link.given = select(link.tree.closing, 0.0, inertia * link.rotor / link.per_half_step)
+
+    def rotor_taken(self, link: Any, bounce: Any) -> Any:
+        """Kinetic energy that the impact takes from the rotor, times ¼ h²."""
+        if is_zero(link.resistance):
+            return 0.0
+        before = link.rotor / link.per_half_step
+        after = link.z + (link.z - before) * bounce
+        return select(link.resistance > 0.0, 0.5 * rotor_inertia(link) * (before * before - after * after), 0.0)
+
+    def turn_rotor(self, link: Any, bounce: Any) -> None:
+        """The speed of the rotor after an impact."""
+        if is_zero(link.resistance):
+            return
+        for _ in link.when(link.resistance > 0.0):
+            before = link.rotor / link.per_half_step
+            link.rotor = (link.z + (link.z - before) * bounce) * link.per_half_step
 
     def learn_response(self, link: Any) -> None:
         """What the axis resists with beside its laws, for the next step (for this one, where nothing was known)."""
@@ -513,6 +538,7 @@ class OneAxis:
         """Before velocities are projected: the axis is held, leaves a limit, or is free. The guess of the next step is kept."""
         link.z_new = link.z
         link.z, link.given, link.slope = 0.0, 0.0, 0.0
+        self.hold_rotor(link)
         if link.tree.laws_are_rows:
             link.lock = link.jump = 0.0
             return
