@@ -242,21 +242,17 @@ class OneAxis:
             link.slope = inertia
             link.given = select(link.tree.closing, 0.0, inertia * link.rotor / link.per_half_step)
 
-    def rotor_taken(self, link: Any, bounce: Any) -> Any:
-        """Kinetic energy that the impact takes from the rotor, times ¼ h²."""
-        if is_zero(link.resistance):
-            return 0.0
-        before = link.rotor / link.per_half_step
-        after = link.z + (link.z - before) * bounce
-        return select(link.resistance > 0.0, 0.5 * rotor_inertia(link) * (before * before - after * after), 0.0)
-
-    def turn_rotor(self, link: Any, bounce: Any) -> None:
-        """The speed of the rotor after an impact."""
+    def turn_rotor(self, link: Any, bounce: Any, note: Callable[[Any], None], turns: bool = True) -> None:
+        """The speed of the rotor after an impact; tells `note` the kinetic energy that it loses, times ¼ h²."""
         if is_zero(link.resistance):
             return
-        for _ in link.when(link.resistance > 0.0):
-            before = link.rotor / link.per_half_step
-            link.rotor = (link.z + (link.z - before) * bounce) * link.per_half_step
+        for _ in link.acting():
+            for _ in link.when(link.resistance > 0.0):
+                before = link.rotor / link.per_half_step
+                after = link.z + (link.z - before) * bounce
+                note(0.5 * rotor_inertia(link) * (before * before - after * after))
+                if turns:
+                    link.rotor = after * link.per_half_step
 
     def learn_response(self, link: Any) -> None:
         """What the axis resists with beside its laws, for the next step (for this one, where nothing was known)."""
@@ -538,7 +534,8 @@ class OneAxis:
         """Before velocities are projected: the axis is held, leaves a limit, or is free. The guess of the next step is kept."""
         link.z_new = link.z
         link.z, link.given, link.slope = 0.0, 0.0, 0.0
-        self.hold_rotor(link)
+        for _ in link.acting():
+            self.hold_rotor(link)
         if link.tree.laws_are_rows:
             link.lock = link.jump = 0.0
             return
