@@ -179,12 +179,12 @@ def random_actions(model: Any, seed: int = 0, count: int = 4096) -> Commands:
 def compare(name: str, both: Both, quick: bool, note: str = "") -> None:
     """Print a row: both engines take turns from the start on."""
     calls, rounds = (5, 20) if quick else (10, 60)
-    both.ours()
-    both.theirs()
-    before = both.sim.health()
     with warnings.catch_warnings(record=True) as got:
         warnings.simplefilter("always")
         try:
+            both.ours()
+            both.theirs()
+            before = both.sim.health()
             pair = interleave(
                 lambda: both.ours(calls),
                 lambda: both.theirs(calls),

@@ -36,8 +36,10 @@ class Kernels:
 
 ALL = Kernels(begin.predict, begin.show, patches.prepare_points, sweeps.sweeps_touching)
 KERNELS = Kernels(
-    *(copied(kernel, MODULE) for kernel in (begin.predict, begin.show, patches.prepare_points)),
-    sweeps.sweeping(False, True, MODULE),
+    predict=copied(begin.predict, MODULE),
+    show=copied(begin.show, MODULE),
+    prepare_points=copied(patches.prepare_points, MODULE),
+    sweeps=sweeps.sweeping(False, True, MODULE),
 )
 
 
