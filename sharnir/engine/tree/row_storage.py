@@ -143,9 +143,9 @@ class RowMath:
         """What is kept beside y and x of a row on a joint."""
         return lambda y, x: {}
 
-    def symmetric(self, c: Any, act: Any, rate: Any) -> Any:
-        """What is carried on of an impulse along J₁ (`rate`): that along J (`act`), where impulses are bounded."""
-        return rate
+    def where_dependent(self) -> Iterator[None]:
+        """Code for rows of which it is to be found whether they depend on others."""
+        yield
 
     def keep_laws(self) -> None:
         """What they did in the step."""
@@ -565,7 +565,8 @@ class RowLoopTree(LoopTree):
 
 
 COUNTS = ("closures", "rows", "blocks", "responses", "matrix", "equal", "equal_closures", "elements", "speeds")
-"""Of all; `equal` and `equal_closures` are those whose impulses are not bounded, which come first; speeds that any row changes."""
+"""Of all; `equal` and `equal_closures` are those whose impulses are not bounded, which come first; `speeds`: those that rows
+change."""
 
 
 def packed_tables(tables: RowTables, room: dict[str, int] | None = None) -> list[int]:

@@ -347,11 +347,12 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
         shift = shift_of(joint, link)
         slides = isinstance(joint, Slider)
         end = joint.end_axis(link) if isinstance(joint, Slider) else S_a
+        symmetric = link.tree.laws_are_rows
 
         def axis(act: Impulse, rate: Impulse, own: Any, size_l: Any, size_n: Any) -> Answer:
             (l, n), (l1, n1) = act, rate
             y = dot(S_l, l) + dot(S_a, n) + own
-            rate_y = dot(end, l1 if slides else n1) + own
+            rate_y = y if symmetric else dot(end, l1 if slides else n1) + own
             x = rate_y * D
             could = (move * (dot(l, l) + size_l) + turn * (dot(n, n) + size_n) + own * own) * D
             by = y * D
@@ -396,7 +397,14 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
         return weld
     if isinstance(joint, Prescribed):
         still = [0.0] * 6
-        return lambda act, rate, own, size_l, size_n: (still, still, [*rate[0], *rate[1]], 0.0, (ZERO, ZERO), (ZERO, ZERO))
+        return lambda act, rate, own, size_l, size_n: (
+            [*act[0], *act[1]] if link.tree.laws_are_rows else still,
+            still,
+            [*rate[0], *rate[1]],
+            0.0,
+            (ZERO, ZERO),
+            (ZERO, ZERO),
+        )
     assert isinstance(joint, Free)
     D3, H, A3 = link.D3, link.B, link.A3
 
@@ -416,7 +424,7 @@ def diagonal_of(joint: Any, link: Any) -> Callable[[list[Any], list[Any]], tuple
     D = L Δ Lᵀ: h = Lᵀ y, k = L⁻¹ x, of a free joint, where y is the response itself, h = L⁻¹ y, k = Lᵀ x.
     """
     if isinstance(joint, OneAxis | Weld | Prescribed):
-        return lambda y, x: (y, x)
+        return lambda y, x: (x if isinstance(joint, Prescribed) else y, x)
     if isinstance(joint, Free):
         D3, H = link.D3, link.B
         lower, upper = unit_lower(link.A3), unit_lower(D3)
@@ -648,8 +656,8 @@ def correct_impulses(tree: Any, own_answer: Callable[..., Any]) -> None:
 def carry_impulses(tree: Any, response_of: Any, exact: bool) -> None:
     """y and x of all rows: their unit impulses, carried to the ground by the joints' responses.
 
-    Of rows whose impulses are bounded W has to be symmetric: there J₁ is taken to be J, from which the turn in the step makes it
-    differ.
+    Beside rows whose impulses are bounded W has to be symmetric: there J₁ is taken to be J, from which the turn in the step makes
+    it differ.
     """
     rows = tree.rows
     rows.factor_again(rows.open > OPEN * OPEN)
@@ -668,9 +676,10 @@ def carry_impulses(tree: Any, response_of: Any, exact: bool) -> None:
                     act, rate = rows.take(link, c.number(r))
                     y, x, rate_y, could, act, rate = response(act, rate, own, rows.get("size_l", r), rows.get("size_n", r))
                     rows.put_responses(r, at, y=y, x=x, rate=rate_y, **diagonal(y, x))
-                    rows.put("could", r, rows.get("could", r) + could)
-                    rows.put("turn", r, maximum(rows.get("turn", r), turn))
-                    rows.add(link.base, c.number(r), act, rows.symmetric(c, act, rate))
+                    rows.add(link.base, c.number(r), act, rate)
+                    for _ in rows.where_dependent():
+                        rows.put("could", r, rows.get("could", r) + could)
+                        rows.put("turn", r, maximum(rows.get("turn", r), turn))
 
 
 def assemble(tree: Any) -> None:
