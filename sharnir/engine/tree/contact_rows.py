@@ -22,7 +22,7 @@ from sharnir.contact.cones import NUMBERS, SPEEDS, VECTORS, cone_solver
 from sharnir.emit.algebra import ZERO, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, minimum, node, select, sqrt, value
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT
-from sharnir.engine.tree.row_storage import ClosureView, LoopRows, RowLoopTree
+from sharnir.engine.tree.row_storage import RESPONSES, ClosureView, LoopRows, RowLoopTree
 from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches, diagonal_of
 from sharnir.laws.axis import not_
 
@@ -45,7 +45,7 @@ class Contact(Kind):
     """
 
     rows = 3
-    closes = False
+    closes, bounded = False, True
 
     def begin(self, c: Any) -> None:
         super().begin(c)
@@ -281,7 +281,7 @@ class LawRows(LoopRows):
     """Rows of any forest with those of laws, which are others in every step: every world has its own tables."""
 
     kinds = WITH_LAWS
-    kept = ("y", "x", "h", "k")
+    kept = (*RESPONSES, "h", "k")
 
     def tables_of_world(self, owner: str) -> str:
         return f" + w*{owner}row_table_size"
@@ -317,23 +317,32 @@ class LawRows(LoopRows):
             yield
 
     def take(self, link: Any, k: Any) -> tuple[Any, Any]:
-        places = self._sums(link, k)[:6]
+        """The unit impulse of a row on a link, twice: of rows of loops that along J₁ is taken apart."""
+        act = self._take(self._sums(link, k)[:6])
+        return act, act
+
+    def take_rate(self, link: Any, k: Any) -> Any:
+        """The unit impulse along J₁ of a row of a loop."""
+        return self._take(self._sums(link, k)[6:])
+
+    def _take(self, places: list[str]) -> Any:
         x = [self.program.read(p) for p in places]
         for p in places:
             self.program.write(p, 0.0)
-        act = (Vector(*x[:3]), Vector(*x[3:]))
-        return act, act
+        return Vector(*x[:3]), Vector(*x[3:])
 
-    def add(self, link: Any, k: Any, act: Any, rate: Any) -> None:
-        for place, x in zip(self._sums(link, k), (y for vector in act for y in vector), strict=False):
+    def add(self, link: Any, k: Any, act: Any, rate: Any, bounded: bool = False) -> None:
+        self._add(self._sums(link, k)[:6], act)
+        if not bounded:
+            self.add_rate(link, k, rate)
+
+    def add_rate(self, link: Any, k: Any, rate: Any) -> None:
+        """Add to the unit impulse along J₁ of a row of a loop."""
+        self._add(self._sums(link, k)[6:], rate)
+
+    def _add(self, places: list[str], impulse: Any) -> None:
+        for place, x in zip(places, (y for vector in impulse for y in vector), strict=True):
             self.program.write(place, self.program.read(place) + x)
-
-    def responses(self, r: Any, at: Any, name: str, n: int) -> list[Any]:
-        return super().responses(r, at, "y" if name == "rate" else name, n)
-
-    def put_responses(self, r: Any, at: Any, **numbers_of: list[Any]) -> None:
-        del numbers_of["rate"]
-        super().put_responses(r, at, **numbers_of)
 
     def diagonal(self, joint: Any, link: Any) -> Callable[[list[Any], list[Any]], dict[str, list[Any]]]:
         made = diagonal_of(joint, link)
