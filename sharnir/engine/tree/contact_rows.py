@@ -45,7 +45,7 @@ class Contact(Kind):
     """
 
     rows = 3
-    closes = False
+    closes, bounded = False, True
 
     def begin(self, c: Any) -> None:
         super().begin(c)
@@ -128,6 +128,7 @@ class Contact(Kind):
         """Whether the point stopped what approached, or is to throw it back."""
         u0, p = dot(c.axis_a, c.line_1), c.impulse(0)
         force = self.force(c, [c.impulse(k) for k in range(3)])
+        c.force = force
         c.rows.tree.note_work(-(dot(force, c.surface) * (4.0 / c.h)))
         c.rows.note_overlap(c.soft < -(SLOP / c.rows.tree.per_metre))
         c.by_b = select((p > 0.0) | (c.soft < 0.0), 1.0, 0.0)  # it touched, wherever displacements lead
@@ -163,7 +164,8 @@ class AxisLaw(Gear):
         return [0.0]
 
     def guess(self, c: Any, k: int) -> Any:
-        return 0.0
+        """As in the last step."""
+        return c.last[0] * (c.h * c.h)
 
     def choose(self, c: Any) -> Any:
         """Whether the law throws back what has come to it."""
@@ -184,8 +186,13 @@ class Friction(AxisLaw):
         a.row_friction = c.impulse(0)
         return [by * a.z - select(rests, 0.0, 0.25 * c.h * a.u0)]
 
+    def guess(self, c: Any, k: int) -> Any:
+        bound = 0.25 * c.h * c.a.row_bound
+        return maximum(-bound, minimum(bound, super().guess(c, k)))
+
     def keep(self, c: Any) -> Any:
         a, p = c.a, c.impulse(0)
+        c.force = Vector(p, 0.0, 0.0)
         held = absolute(p) < c.row(0, "high") * (1.0 - 1e-9)
         stops = held & not_(a.stuck > 0.5) & (absolute(a.u0) > 0.0)
         a.stuck = select(held, 1.0, 0.0)
@@ -222,6 +229,7 @@ class Limit(AxisLaw):
 
     def keep(self, c: Any) -> Any:
         a, p, side = c.a, c.impulse(0), c.ratio
+        c.force = Vector(side * p, 0.0, 0.0)
         acts, passed = p > 0.0, not_(c.row(0, "high") > 0.0) & (c.soft < 0.0)
         a.limit = select(acts, side * p, a.limit)
         c.by_b = select(passed, 1.0, 0.0)
@@ -248,6 +256,7 @@ USED = {
     "size_of(e)": "(t_where_start[t_of[e] + 1] - t_where_start[t_of[e]])",
     "where_of(e)": "(t_where + t_where_start[t_of[e]])",
     "is_loop(r)": "((r) < n_equal)",
+    "tiny_of(e)": f"(t_of[e] < n_equal_closures ? real(0.0) : tolerance/(t_kind[t_of[e]] == {CONTACT} ? per_metre : real(1.0)))",
 }
 """What the solver of cones asks for, in C++."""
 MACROS = (
@@ -303,9 +312,37 @@ class LawRows(LoopRows):
     def undefined(self) -> list[str]:
         return [f"#undef {name}" for name in MACROS]
 
-    def symmetric(self, c: Any, act: Any, rate: Any) -> Any:
-        law = value("(c >= n_equal_closures)", "bool")
-        return tuple(Vector(*(select(law, x, y) for x, y in zip(a, r, strict=True))) for a, r in zip(act, rate, strict=True))
+    def where_dependent(self) -> Iterator[None]:
+        with self.program.block("if (c < n_equal_closures) {"):
+            yield
+
+    def take(self, link: Any, k: Any) -> tuple[Any, Any]:
+        """The unit impulse of a row on a link, twice: of rows of loops that along J₁ is taken apart."""
+        act = self._take(self._sums(link, k)[:6])
+        return act, act
+
+    def take_rate(self, link: Any, k: Any) -> Any:
+        """The unit impulse along J₁ of a row of a loop."""
+        return self._take(self._sums(link, k)[6:])
+
+    def _take(self, places: list[str]) -> Any:
+        x = [self.program.read(p) for p in places]
+        for p in places:
+            self.program.write(p, 0.0)
+        return Vector(*x[:3]), Vector(*x[3:])
+
+    def add(self, link: Any, k: Any, act: Any, rate: Any, bounded: bool = False) -> None:
+        self._add(self._sums(link, k)[:6], act)
+        if not bounded:
+            self.add_rate(link, k, rate)
+
+    def add_rate(self, link: Any, k: Any, rate: Any) -> None:
+        """Add to the unit impulse along J₁ of a row of a loop."""
+        self._add(self._sums(link, k)[6:], rate)
+
+    def _add(self, places: list[str], impulse: Any) -> None:
+        for place, x in zip(places, (y for vector in impulse for y in vector), strict=True):
+            self.program.write(place, self.program.read(place) + x)
 
     def diagonal(self, joint: Any, link: Any) -> Callable[[list[Any], list[Any]], dict[str, list[Any]]]:
         made = diagonal_of(joint, link)
