@@ -305,11 +305,15 @@ def measure_machine(name: str, make: Callable[[], tuple[sh.Simulation, Controls,
             for key, value in drive(sim.time).items():
                 inputs[key] = value
             started = time.thread_time()
-            inputs.step(turn)
+            try:
+                inputs.step(turn)
+            except sh.SimulationError as error:
+                print(f"{name:30s} stops at {sim.time:.3f} s: {str(error).splitlines()[0]}", flush=True)
+                break
             took, steps = took + time.thread_time() - started, steps + turn
             overlap = max(overlap, float(-sim.contacts().gap.min(initial=0.0)))
     health = sim.health()
-    each, notes = took / steps, sorted({str(w.message).splitlines()[0] for w in got})
+    each, notes = took / max(1, steps), sorted({str(w.message).splitlines()[0] for w in got})
     path = "" if sim.solver_name == "direct" and Trees.cover(sim.model) else f"solver {sim.solver_name}, former passes"
     print(
         f"{name:30s} {1e6 * each:5.0f} µs {sim.dt / each:8.1f} × real time {health.not_converged:5d} of {health.steps} "
