@@ -25,6 +25,7 @@ from sharnir.emit.algebra import (
 )
 from sharnir.emit.expressions import Expression, absolute, atan_root, clamp, maximum, minimum, select, sign
 from sharnir.engine.tree import history
+from sharnir.engine.tree.motors import hold_rotor, turn_rotor
 from sharnir.laws.axis import (
     AT_LIMIT,
     HELD,
@@ -50,7 +51,6 @@ from sharnir.laws.axis import (
     prepare,
     prepare_motor,
     resolved_share,
-    rotor_inertia,
     solve_axis,
 )  # fmt: skip
 
@@ -232,29 +232,6 @@ class OneAxis:
         for _ in link.when(link.resistance > 0.0):
             link.current = motor_current(link, link.h, u1 + (link.u0 - u1) * (0.5 * self.share(link)))
             link.rotor = select(link.stuck > 0.5, 0.0, u1)
-
-    # Rotors turn with their axes in an impact: their inertia is part of the axis' own equation, their momentum of its right side.
-
-    def hold_rotor(self, link: Any) -> None:
-        """Before velocities are projected: what the rotor of a motor adds to the joint's own equation."""
-        if is_zero(link.resistance):
-            return
-        for _ in link.when(link.resistance > 0.0):
-            inertia = rotor_inertia(link)
-            link.slope = inertia
-            link.given = select(link.tree.closing, 0.0, inertia * link.rotor / link.per_half_step)
-
-    def turn_rotor(self, link: Any, bounce: Any, note: Callable[[Any], None], turns: bool = True) -> None:
-        """The speed of the rotor after an impact; tells `note` the kinetic energy that it loses, times ¼ h²."""
-        if is_zero(link.resistance):
-            return
-        for _ in link.acting():
-            for _ in link.when(link.resistance > 0.0):
-                before = link.rotor / link.per_half_step
-                after = link.z + (link.z - before) * bounce
-                note(0.5 * rotor_inertia(link) * (before * before - after * after))
-                if turns:
-                    link.rotor = after * link.per_half_step
 
     def learn_response(self, link: Any) -> None:
         """What the axis resists with beside its laws, for the next step (for this one, where nothing was known)."""
@@ -532,12 +509,14 @@ class OneAxis:
         link.tree.note_stopped((stuck > was_stuck) | hit | thrown, link.at)
         link.stuck = stuck
 
+    turn_rotor = staticmethod(turn_rotor)
+
     def hold(self, link: Any) -> None:
         """Before velocities are projected: the axis is held, leaves a limit, or is free. The guess of the next step is kept."""
         link.z_new = link.z
         link.z, link.given, link.slope = 0.0, 0.0, 0.0
         for _ in link.acting():
-            self.hold_rotor(link)
+            hold_rotor(link)
         if link.tree.laws_are_rows:
             link.lock = link.jump = 0.0
             return
