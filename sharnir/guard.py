@@ -101,7 +101,8 @@ from sharnir.joint_geometry import joint_gap
 from sharnir.kinematics import left_alone, pose_at
 from sharnir.model import DYNAMIC, FIXED
 from sharnir.spatial import worse
-from sharnir.types import compile_quickly, quat, real, vec3
+from sharnir.trimming import Absent
+from sharnir.types import compile_quickly, quat, real, trimmed_module, vec3
 
 # ---- in a step, for every solver ---------------------------------------------------------------------------------------------
 
@@ -704,10 +705,13 @@ class Guard:
     Args:
         module: their Warp module.
         touching: they know contact, ropes, cables and cast wheels, which are more than half of the code.
+        absent: what the scenes do not have of all this.
     """
 
-    def __init__(self, module: str, touching: bool) -> None:
+    def __init__(self, module: str, touching: bool, absent: Absent | None = None) -> None:
         compile_quickly(module)
+        if absent is not None:
+            trimmed_module(module, absent)
         balance = (energies, work_of_step, power_bound) if touching else (body_energies, body_work, body_power)
         open_call = opening(balance[0], balance[2], touching)
         close_call = closing(energy_test(*balance, touching), touching)
@@ -736,10 +740,17 @@ class Guard:
         self.open_call, self.close_call = open_call, close_call
 
 
+ROPES = ("rope.count", "cables.ends", "casts")
+LINKS = ("joints.count", "springs.count", "sprung.shape")
 JOINTED, TOUCHING = Guard("sharnir.guard", False), Guard("sharnir.guard_touch", True)
+CONTACT = Guard("sharnir.guard_contact", True, Absent(ROPES))
+BODIES = Guard("sharnir.guard_bodies", True, Absent((*ROPES, *LINKS)))
 
 
 def guard_of(model: Any) -> Guard:
     """The guard of a scene."""
-    touching = model.collision is not None or model.ropes is not None or len(model.casts) > 0 or int(model.cables.ends) > 0
-    return TOUCHING if touching else JOINTED
+    if model.ropes is not None or len(model.casts) > 0 or int(model.cables.ends) > 0:
+        return TOUCHING
+    if model.collision is None:
+        return JOINTED
+    return CONTACT if len(model.joint_kinds) + len(model.spring_names) + len(model.gear_names) else BODIES

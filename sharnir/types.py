@@ -21,6 +21,7 @@ from sharnir.headers import keep_headers
 from sharnir.launches import LOCK, UNDER_WAY, Threads
 from sharnir.parsing import parse_when_needed
 from sharnir.shorten import RULES, shorten_ours
+from sharnir.trimming import Absent, leave_out, trim_modules
 
 wp.config.log_level = wp.LOG_WARNING
 
@@ -83,12 +84,14 @@ def _look_once() -> None:
 _look_once()
 parse_when_needed()
 shorten_ours()
+trim_modules()
 keep_headers()
 
 MODULES = (
-    "sharnir.collision", "sharnir.collision_many", "sharnir.contact",
+    "sharnir.bodies", "sharnir.collision", "sharnir.collision_many", "sharnir.collision_round", "sharnir.contact",
     "sharnir.energy", "sharnir.energy_rope",
-    "sharnir.energy_rope_touch", "sharnir.energy_touch", "sharnir.guard", "sharnir.guard_touch", "sharnir.impulse",
+    "sharnir.energy_rope_touch", "sharnir.energy_touch", "sharnir.guard", "sharnir.guard_bodies",
+    "sharnir.guard_contact", "sharnir.guard_touch", "sharnir.impulse",
     "sharnir.kinematics", "sharnir.ode", "sharnir.ode_rough", "sharnir.queries", "sharnir.rays", "sharnir.rope",
     "sharnir.rope_energy", "sharnir.rope_touch", "sharnir.sensors", "sharnir.tree",
     "sharnir.trees", "sharnir.trees_all", "sharnir.trees_around", "sharnir.trees_balls", "sharnir.trees_rows",
@@ -161,6 +164,22 @@ def compile_quickly(module: str) -> None:
     A GPU's compiler takes a third of its usual time at level 2, which is that of a CPU in any case.
     """
     wp.set_module_options({"cpu_compiler_flags": QUICK_FLAGS, "optimization_level": 2}, module=module)
+
+
+def trimmed_module(module: str, absent: Absent) -> None:
+    """Declare a module of kernels for scenes that do not have some things, compiled quickly (`copied`)."""
+    options = dict(MODULE_OPTIONS)
+    if hasattr(wp, "ModuleBuildOptions"):
+        text = absent.key + RULES + PREAMBLE
+        options["extra_build_options"] = wp.ModuleBuildOptions(extra_cpu_preamble=text, extra_cuda_preamble=text)
+        leave_out(module, absent)
+    wp.set_module_options(options, module=module)
+    compile_quickly(module)
+
+
+def copied(kernel: Any, module: str) -> Any:
+    """A kernel once more, in another module."""
+    return wp.kernel(kernel.func, enable_backward=False, module=module)
 
 
 def begin_modules(modules: Iterable[Any], device: Any, block_dim: int | None = None) -> None:

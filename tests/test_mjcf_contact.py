@@ -156,6 +156,43 @@ def test_pairs_of_random_models_are_those_of_mujoco(tmp_path, seed):
     agree(tmp_path, *random_model(rng))
 
 
+def friction_of(file):
+    """Friction (sliding, torsion, rolling) of all pairs of geoms that touch, here and in MuJoCo."""
+    m = mujoco.MjModel.from_xml_path(str(file))
+    d = mujoco.MjData(m)
+    mujoco.mj_forward(m, d)
+    there = {}
+    for c in range(d.ncon):
+        values = np.where(np.array([3, 4, 6]) <= d.contact[c].dim, d.contact[c].friction[[0, 2, 3]], 0.0)
+        there[frozenset(m.geom(int(g)).name for g in d.contact[c].geom)] = values.tolist()
+    model = read_mjcf(file).scene.build()
+    collider = Collider(model, 1e-3, points=400, pairs=100)
+    collider.bind(model.state())
+    collider.launch()
+    found, here = collider.data.contacts, {}
+    names = ["floor" if x.part.kind == "plane" else f"g{round(100 * (x.part.radius - 1))}" for x in collider.given.shapes]
+    for p in range(int(found.count.numpy()[0])):
+        pair = frozenset(names[int(getattr(found, f"shape_{x}").numpy()[p, 0])] for x in "ab")
+        here[pair] = [
+            float(found.friction.numpy()[p, 0][0]),
+            *(float(getattr(found, x).numpy()[p, 0]) for x in ("torsion", "rolling")),
+        ]
+    return here, there
+
+
+def test_friction_of_pairs_is_that_of_mujoco(tmp_path):
+    """The larger friction and condim hold, those of the higher priority alone; feet with condim 1 hold on a floor with 3."""
+    file, floor = tmp_path / "model.xml", '<geom name="floor" type="plane" size="5 5 1" condim="3" friction="1 0.005 0.0001"/>'
+    kinds = [{"condim": 1, "friction": "2 0.1 0.1"}, {"condim": 1}, {"condim": 6, "friction": "0.3 0.02 0.001"}]
+    kinds += [{"condim": 4, "friction": "0.5 0.03 0.1", "priority": 1}, {"condim": 1, "priority": 2}, {"condim": 3}]
+    geoms = [body(f"b{k}", geom(k, **kind), FREE) for k, kind in enumerate(kinds)]
+    file.write_text(f"<mujoco><worldbody>{floor}{''.join(geoms)}</worldbody></mujoco>")
+    here, there = friction_of(file)
+    assert len(there) == 21 and here.keys() == there.keys()
+    for pair, values in there.items():
+        assert here[pair] == pytest.approx(values, abs=1e-12), f"{sorted(pair)}: {here[pair]} and {values}"
+
+
 def test_a_box_rests_on_a_fixed_box_of_a_file_without_a_plane(tmp_path):
     file = tmp_path / "model.xml"
     file.write_text("""<mujoco><worldbody><geom type="box" size="1 1 0.1"/>

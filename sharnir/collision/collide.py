@@ -4,6 +4,9 @@ Pairs come in order, from this step and from the last, so the two lists are merg
 impulse of the nearest old one.
 """
 
+from collections.abc import Collection
+from typing import Any
+
 import warp as wp
 
 from sharnir.collision.broad import find_pairs, note_joints, solid
@@ -23,9 +26,10 @@ from sharnir.collision.still import (
 from sharnir.collision.surface import mix, write_belt, write_mixed, write_tyre
 from sharnir.collision.terrain import Walk, face_normal, from_outside, triangle_solid, walk_begin, walk_next
 from sharnir.spatial import turned
-from sharnir.types import inline_less, real, vec3
+from sharnir.trimming import Absent
+from sharnir.types import compile_quickly, copied, real, trimmed_module, vec3
 
-inline_less("sharnir.collision")
+compile_quickly("sharnir.collision")
 
 SAME = wp.constant(real(0.1))  # of the shape's size: so far a point may have moved on it in a step
 ROOM = wp.constant(POINTS_A_PAIR)
@@ -70,6 +74,17 @@ def collide(s: wp.array(dtype=Collision), w: int):
 def collide_all(s: wp.array(dtype=Collision), first: int):
     """One thread a world, from `first` on."""
     collide(s, first + wp.tid())
+
+
+KINDS = ("PLANE", "SPHERE", "CAPSULE", "BOX", "CYLINDER", "CONE", "ELLIPSOID", "HULL", "TRIANGLE", "MESH", "HEIGHTS")
+trimmed_module("sharnir.collision_round", Absent(kinds=KINDS[KINDS.index("BOX") :], false=("is_wheel",)))
+collide_round = copied(collide_all, "sharnir.collision_round")
+"""The same of planes, spheres and capsules alone, which compiles in a third of the time."""
+
+
+def collide_kernel(kinds: Collection[str]) -> Any:
+    """The kernel for shapes of some kinds."""
+    return collide_round if set(kinds) <= {"plane", "sphere", "capsule"} else collide_all
 
 
 @wp.func

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.collision.collide import collide_all
+from sharnir.collision.collide import collide_kernel
 from sharnir.collision.data import Broad, Collision, Contacts, Kept, Materials, Polytope
 from sharnir.collision.describe import CollisionDescription
 from sharnir.collision.material import Material
@@ -68,6 +68,8 @@ class Collider:
         self.make_room(guess_pairs if pairs is None else pairs, guess_points if points is None else points)
         polytope = Polytope()
         kinds = {shape.part.kind for shape in self.given.shapes}
+        self.kernel = collide_kernel(kinds)
+        """Which finds the points of all worlds."""
         generic = bool(kinds - {"plane", "sphere", "capsule", "box"})
         polytope.capacity, polytope.face_capacity = (CORNERS, FACES) if generic else (0, 0)
         fill(polytope, model, polytope.capacity, "corner on_a")
@@ -177,8 +179,8 @@ class Collider:
         """Find all points; may be captured."""
         if self.array is None:
             raise SimulationError("Collider: bind(state) comes before launch()")
-        load_modules([collide_all.module], self.model.device)
-        wp.launch(collide_all, dim=self.model.worlds, inputs=[self.array, 0], device=self.model.device)
+        load_modules([self.kernel.module], self.model.device)
+        wp.launch(self.kernel, dim=self.model.worlds, inputs=[self.array, 0], device=self.model.device)
 
     def take_back(self) -> None:
         """After the last step was taken back: points are those that it started from, as far as the next one needs them."""

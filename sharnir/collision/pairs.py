@@ -9,6 +9,7 @@ from sharnir.collision.data import (
     CONE,
     CYLINDER,
     ELLIPSOID,
+    HULL,
     MARGIN,
     PLANE,
     SPHERE,
@@ -44,7 +45,8 @@ def manifold(s: wp.array(dtype=Collision), A: Solid, B: Solid, margin: real, las
             return plane_rim(A, B, margin)
         if B.kind == ELLIPSOID:
             return plane_ellipsoid(A, B, s, margin)
-        return plane_hull(A, B, s, margin)
+        if B.kind >= HULL:
+            return plane_hull(A, B, s, margin)
     if A.kind == SPHERE:
         if B.kind == SPHERE:
             return sphere_sphere(A, B, margin)
@@ -69,7 +71,9 @@ def manifold(s: wp.array(dtype=Collision), A: Solid, B: Solid, margin: real, las
                 return m
         if out_of_reach(A, B, margin):
             return Manifold()
-    return convex_convex(s, A, B, margin, w)
+    if B.kind >= CYLINDER:
+        return convex_convex(s, A, B, margin, w)
+    return Manifold()
 
 
 @wp.func

@@ -12,7 +12,6 @@ import warp as wp
 from sharnir import kinematics
 from sharnir.assembly import read_all
 from sharnir.cable_tables import cable_work
-from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Collider
 from sharnir.direct.data import BallWork, Direct, DirectSettings, DirectTouch
 from sharnir.direct.energy.step import ALONE, TOUCHING
@@ -335,7 +334,7 @@ class SolverDirect(TreeSolver):
         m, at = self.model, self.collider
         at.data.dt = self.settings.dt
         at.bind(state, control)
-        load_modules([collide_all.module], self.device)
+        load_modules([at.kernel.module], self.device)
         touch, cone = DirectTouch(), Cone()
         touch.alone = int(self._ropes is None)
         fill(touch, m, at.data.contacts.capacity, "r_a r_b t1 mu p blow roll K G before aim slip acts pseudo yields lead")
@@ -414,7 +413,7 @@ class SolverDirect(TreeSolver):
             return
         if self.collider is not None:
             wp.launch(wake_called, dim=worlds, inputs=[self._rest[0], first], device=self.device)
-            wp.launch(collide_all, dim=worlds, inputs=[self.collider.array, first], device=self.device)
+            wp.launch(self.collider.kernel, dim=worlds, inputs=[self.collider.array, first], device=self.device)
         if self._ropes is None:
             super()._make(step, first, worlds, steps)
         else:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.collision.collide import collide_all
 from sharnir.engine.tree.around import begin_links, begin_worlds, end_joints, end_links, end_worlds
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.closures import PARAMETERS as CLOSURE_NUMBERS
@@ -273,7 +272,7 @@ class Trees:
         solver = self.solver
         solver.collider.data.dt = solver.settings.dt
         solver.collider.bind(state, control)
-        load_modules([collide_all.module], self.model.device)
+        load_modules([solver.collider.kernel.module], self.model.device)
         solver.touch = Impacts()
         fill(solver.touch, self.model, solver.collider.data.contacts.capacity, "blow slip")
         solver._watch_contacts()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -187,10 +188,16 @@ class Geoms:
         """(bits, mask) of a geom; None if all geoms of the file have MuJoCo's defaults, or are too many kinds."""
         return self.rules.group(g) if 1 < len(self.rules.kinds) <= CLASSES else None
 
-    def material(self, g: int) -> Material:
-        """How it rubs: sliding, torsion (m) and rolling (m)."""
-        slide, torsion, rolling = (max(float(v), 0.0) for v in self.m.geom_friction[g])
-        condim = int(self.m.geom_condim[g])
+    def material(self, *geoms: int) -> Material:
+        """How a geom rubs, or two where they touch: sliding, torsion (m) and rolling (m), as MuJoCo combines them.
+
+        The larger values hold, and the larger `condim`; those of one geom alone if its `priority` is higher.
+        """
+        m = self.m
+        first = max(int(m.geom_priority[g]) for g in geoms)
+        chosen = [g for g in geoms if int(m.geom_priority[g]) == first]
+        slide, torsion, rolling = (max(0.0, *(float(m.geom_friction[g, k]) for g in chosen)) for k in range(3))
+        condim = max(int(m.geom_condim[g]) for g in chosen)
         turning: dict[str, Any] = {"torsion": torsion if condim > 3 else 0.0, "rolling": rolling if condim > 4 else 0.0}
         return Material(slide if condim > 1 else 0.0, **turning)
 
@@ -274,13 +281,45 @@ class Geoms:
             a, b = (self.fixed.get(i) or made.body(i) for i in sorted(pair))
             if a != b:
                 made.scene.ignore(a, b)
+        if made.scene.touch.on:
+            self.add_materials()
         for p in range(m.npair):
             a, b = (self.owner(int(ids[p])) for ids in (m.pair_geom1, m.pair_geom2))
             if a != b:
                 made.scene.set_pair(a, b, Material(float(max(m.pair_friction[p, 0], 0.0))))
                 made.note(f"the friction of pair {made.name('pair', p)!r} holds for all geoms of {a!r} and {b!r}")
-        if made.scene.touch.on and len(set(m.geom_friction[:, 0].tolist())) > 1:
-            made.note("where two geoms meet, MuJoCo takes the larger friction, this scene √(μ_a μ_b)")
+
+    def add_materials(self) -> None:
+        """Give pairs of bodies the friction that MuJoCo gives their geoms, where this scene would combine it otherwise."""
+        m, made, rules = self.m, self.made, self.rules
+        owned: dict[str, list[int]] = {}
+        for g in (g for g in range(m.ngeom) if rules.kind(g) in rules.kinds):
+            owned.setdefault(self.owner(g), []).append(g)
+        moves = {name for name, geoms in owned.items() if m.body_weldid[m.geom_bodyid[geoms[0]]] != 0}
+        for a, b in combinations(owned, 2):
+            if a not in moves and b not in moves:
+                continue
+            found = [self.material(g, h) for g in owned[a] for h in owned[b] if self.touch(g, h)]
+            own, other = (self.material(owned[name][0]) for name in (a, b))
+            combined = Material(
+                float(np.sqrt(own.along * other.along)),
+                torsion=max(own.torsion, other.torsion),
+                rolling=max(own.rolling, other.rolling),
+            )
+            if all(material == combined for material in found):
+                continue
+            made.scene.set_pair(a, b, found[0])
+            if any(material != found[0] for material in found):
+                made.note(
+                    f"geoms of {a!r} and {b!r} differ in friction; that of the first two, {found[0].along:g}, holds for all"
+                )
+
+    def touch(self, g: int, h: int) -> bool:
+        """Whether two geoms of different rigid bodies touch by the rules for kinds and neighbours."""
+        bodies = frozenset((int(self.m.geom_bodyid[g]), int(self.m.geom_bodyid[h])))
+        if self.rules.neighbours(*sorted(bodies)) or bodies in self.rules.whole:
+            return False
+        return self.rules.meet(self.rules.kind(g), self.rules.kind(h))
 
     def owner(self, g: int) -> str:
         """The body here to which a geom belongs."""

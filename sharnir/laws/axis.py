@@ -94,6 +94,11 @@ def motor_terms(x: Any) -> tuple[Any, Any, Any]:
     return x.motor_back, x.motor_rotor, x.motor_push
 
 
+def rotor_inertia(x: Any) -> Any:
+    """Inertia of a motor's rotor as its axis feels it."""
+    return x.rotor_inertia * x.gear_ratio * x.gear_ratio
+
+
 def motor_decay(x: Any, h: Any) -> tuple[Any, Any]:
     """exp(−h R/L) and the mean of that exponential over the step."""
     slow = h * x.resistance
@@ -115,7 +120,7 @@ def prepare_motor(x: Any, h: Any, u0: Any) -> tuple[Any, Any, Any, Any]:
     back = (1.0 - fade) * (k * N) * (k * N) / x.resistance
     eta = motor_efficiency(x, u0)
     push = -(h * N * eta * k) * ((1.0 - fade) * x.voltage / x.resistance + fade * x.current)
-    return h * eta * back, x.rotor_inertia * N * N, push, back
+    return h * eta * back, rotor_inertia(x), push, back
 
 
 def motor_current(x: Any, h: Any, u: Any) -> Any:

@@ -10,7 +10,6 @@ import warp as wp
 
 from sharnir import kinematics
 from sharnir.cable_tables import cable_work
-from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Bodies, Collider
 from sharnir.errors import SimulationError, is_positive
 from sharnir.guard_data import Watch
@@ -18,7 +17,7 @@ from sharnir.laws.casts import cast_table
 from sharnir.laws.solve import Laws
 from sharnir.model import DYNAMIC, KEPT, STATE_FIELDS, Control, Model, State, fill, scene_scale
 from sharnir.rows import AxisRows, Twists
-from sharnir.sequential import begin, patches, prepare, sweeps
+from sharnir.sequential import bodies, prepare, sweeps
 from sharnir.sequential.data import POSITIONS, VELOCITIES, Settings, Solve, Step, Touch, Whole, Work
 from sharnir.sequential.rope import SWEEPS as ROPE_SWEEPS
 from sharnir.sequential.rope import RopePasses
@@ -110,7 +109,7 @@ class SolverImpulse(Solver):
     def _wait(self, step: Any, first: int, worlds: int) -> None:
         """The stages that do something in a world that rests."""
         assert self._ropes is not None
-        self._launch(begin.predict, (worlds,), step, first, 0)
+        self._launch(self._kernels.predict, (worlds,), step, first, 0)
         self._launch(self._sweeps, (worlds,), step, first, POSITIONS)
         self._ropes.commit(first, worlds)
         self._judge(step, first, worlds)
@@ -198,9 +197,9 @@ class SolverImpulse(Solver):
         self._judge(step, first, worlds)
 
     def _begin(self, step: Any, first: int, worlds: int) -> None:
-        self._launch(begin.predict, (worlds,), step, first, 0)
+        self._launch(self._kernels.predict, (worlds,), step, first, 0)
         if self.collider is not None:
-            self._launch(collide_all, (worlds,), self.collider.array, first)
+            self._launch(self.collider.kernel, (worlds,), self.collider.array, first)
         self._prepare(step, first, worlds)
         if self._ropes is not None:
             self._ropes.begin(first, worlds)
@@ -209,7 +208,7 @@ class SolverImpulse(Solver):
         """Points, joints and links of worlds in which no sweep has been made; with the points, what they woke gets its kick."""
         m = self.model
         if self.collider is not None:
-            self._launch(patches.prepare_points, (worlds,), step, first, reading)
+            self._launch(self._kernels.prepare_points, (worlds,), step, first, reading)
         self._launch(prepare.prepare, (m.joints.count, worlds), step, first, reading)
         self._launch(
             prepare.prepare_links, (m.gears.count + m.springs.count + int(m.cables.count > 0), worlds), step, first, reading
@@ -217,10 +216,10 @@ class SolverImpulse(Solver):
 
     def _read(self, step: Any, first: int, worlds: int) -> None:
         """Half a kick that is not kept: velocities and reactions at the pose, for the caller."""
-        self._launch(begin.predict, (worlds,), step, first, 1)
+        self._launch(self._kernels.predict, (worlds,), step, first, 1)
         self._prepare(step, first, worlds, 1)
         self._iterate(step, first, worlds)
-        self._launch(begin.show, (worlds,), step, first)
+        self._launch(self._kernels.show, (worlds,), step, first)
 
     def read_pose(self, state: State, control: Control) -> None:
         """Bring velocities and reactions of the state to its pose; the motion does not depend on it."""
@@ -304,7 +303,8 @@ class SolverImpulse(Solver):
         super().__init__(model, dt, Settings(), threads)
         # velocities stand half a step before the pose and are brought there to be read; not so with ropes, whose own lead to it
         self._halves, self.at_pose = model.ropes is None, model.ropes is not None
-        load_modules([begin.predict.module, kinematics.read_joints.module], self.device)
+        self._kernels = bodies.KERNELS if bodies.are_free(model) else bodies.ALL
+        load_modules([self._kernels.predict.module, kinematics.read_joints.module], self.device)
         self.work, self.solves = _scratch(model)
         self._spin = wp.zeros((len(model.com), model.worlds), dtype=vec3, device=self.device)
         self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
@@ -376,7 +376,7 @@ class SolverImpulse(Solver):
         self._step = step  # keeps its arrays alive
         self._sweeps = sweeps.sweeps_acting if control.acts.numpy().any() else sweeps.sweeps_plain
         if self.collider is not None:
-            self._sweeps = sweeps.sweeps_touching
+            self._sweeps = self._kernels.sweeps
         self._graphs = {"step": self._capture(self._stages)}
         self._resting = state.resting.numpy() if self._ropes is not None and self._host is not None else None
         self._one = self._graphs["step"][0] if self._pool is None else None
@@ -388,7 +388,7 @@ class SolverImpulse(Solver):
         state = step.state
         kept = (getattr(state, name) for name in KEPT)
         self.collider.bind(Bodies(state.position, state.rotation, twist.linear, twist.angular, *kept), control)
-        load_modules([collide_all.module, patches.prepare_points.module], self.device)
+        load_modules([self.collider.kernel.module, self._kernels.prepare_points.module], self.device)
         step.contacts, self.touch = self.collider.data.contacts, Touch()
         fields = set(Touch.vars) - {"patches", "known", "turns"}  # type: ignore[attr-defined]
         fill(self.touch, self.model, step.contacts.capacity, " ".join(fields))

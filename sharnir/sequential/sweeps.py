@@ -33,9 +33,10 @@ from sharnir.sequential.prepare import ACTS, BALL, BLOCK, RESTS, warm_start
 from sharnir.sequential.whole import goal_of, help_sweeps, put_back_points
 from sharnir.sleep import at_rest_together, fall_asleep, sleeps, wait
 from sharnir.spatial import advance_rotation, turned
-from sharnir.types import inline_less, real, vec3, vec6
+from sharnir.types import compile_quickly, real, vec3, vec6
 
-inline_less("sharnir.contact", 150)
+compile_quickly("sharnir.contact")
+compile_quickly("sharnir.impulse")
 ROUNDS = wp.constant(16)  # of position sweeps, at most, where limits of ball joints are passed
 
 

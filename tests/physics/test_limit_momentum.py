@@ -88,3 +88,42 @@ def test_an_inelastic_limit_stops_a_joint_and_no_more():
     spin, expected = sim.body("a").spin, sim.momentum().angular[1]
     assert np.allclose(spin, sim.body("b").spin, atol=1e-12)
     assert abs(expected) < 1e-12 and sim.energy().kinetic < 1e-12
+
+
+# ---- rotors -----------------------------------------------------------------------------------------------------------------
+
+
+def two_links(drive, axis="hinge", ground=False):
+    """Two links in a row, the first between stops, driven by motors with rotors that weigh more than the links."""
+    scene = sh.Scene(gravity=(0, 0, 0))
+    if ground:
+        scene.add_ground(-5.0)
+    bases = [scene.world, "b0"]
+    for i, base in enumerate(bases):
+        scene.add_body(f"b{i}", mass=4.0, inertia=(0.05, 0.05, 0.05), position=(0, 0, -0.25 - 0.5 * i))
+        limits = {"limit": {"ry": (-2.0, 0.05)} if axis == "two axes" else (-2.0, 0.05)} if i == 0 else {}
+        joint = (
+            sh.Joint("rx ry", drive={"ry": drive}, **limits) if axis == "two axes" else sh.Revolute("y", drive=drive, **limits)
+        )
+        scene.add_joint(f"j{i}", joint, base, f"b{i}", position=(0, 0, -0.5 * i))
+    return scene
+
+
+@pytest.mark.parametrize("ground", [False, True])
+@pytest.mark.parametrize("axis", ["hinge", "two axes"])
+def test_rotors_take_part_in_an_impact_at_a_limit(axis, ground):
+    """When the first link is stopped, the second keeps its generalized momentum, its rotor's included."""
+    sim = sh.Simulation(two_links(sh.Servo(armature=1.0), axis, ground), 2e-3, sleep=False)
+    first, second = (int(sim.index(name).qd[-1]) for name in ("j0", "j1"))
+    speeds = np.zeros(sim.model.speeds)
+    speeds[[first, second]] = 1.0, 0.3
+    sim.qd = speeds
+    start, energies = sim.energy().total, []
+    for _ in range(60):
+        assert sim.step().converged
+        energies.append(sim.energy().total)
+    own, by_first = 0.05 + 4.0 * 0.25**2 + 1.0, 0.05 + 4.0 * (0.25**2 + 0.5 * 0.25)  # kg·m², of the second axis
+    print(f"{sim.qd[second]:.6f} rad/s, {0.3 + by_first / own:.6f} expected; {start:.6f} J, then at most {max(energies):.6f} J")
+    assert abs(sim.qd[first]) < 1e-9
+    assert sim.qd[second] == pytest.approx(0.3 + by_first / own, rel=2e-3)
+    assert max(energies) <= start * (1 + 1e-6)

@@ -25,6 +25,7 @@ from sharnir.emit.algebra import (
 )
 from sharnir.emit.expressions import Expression, absolute, atan_root, clamp, maximum, minimum, select, sign
 from sharnir.engine.tree import history
+from sharnir.engine.tree.motors import hold_rotor, turn_rotor
 from sharnir.laws.axis import (
     AT_LIMIT,
     HELD,
@@ -151,9 +152,8 @@ class OneAxis:
             return
         # the impact at the end of the step gives back what is thrown back beyond restitution, about
         more = u1 - leaving_speed(link.limit, u0, link.restitution)
-        back = select(
-            at_limit & (more * link.limit > 0.0), more * (1.0 / link.D - self.resistance(link)) / (link.ratio * link.ratio), 0.0
-        )
+        inertia = (1.0 / link.D - self.resistance(link)) / (link.ratio * link.ratio) + motor_terms(link)[1]
+        back = select(at_limit & (more * link.limit > 0.0), more * inertia, 0.0)
         link.p_axis, link.p_limit = whole - back, link.p_limit - back
 
     # ---- laws
@@ -230,10 +230,8 @@ class OneAxis:
         if is_zero(link.resistance):
             return
         for _ in link.when(link.resistance > 0.0):
-            leaves = leaving_speed(link.limit, link.u0, link.restitution)
             link.current = motor_current(link, link.h, u1 + (link.u0 - u1) * (0.5 * self.share(link)))
-            at_limit = absolute(link.limit) > 0.0  # the impact that follows is its rotor's as well
-            link.rotor = select(link.stuck > 0.5, 0.0, select(at_limit & (link.mode > LEAVING - 0.5), leaves, u1))
+            link.rotor = select(link.stuck > 0.5, 0.0, u1)
 
     def learn_response(self, link: Any) -> None:
         """What the axis resists with beside its laws, for the next step (for this one, where nothing was known)."""
@@ -511,10 +509,14 @@ class OneAxis:
         link.tree.note_stopped((stuck > was_stuck) | hit | thrown, link.at)
         link.stuck = stuck
 
+    turn_rotor = staticmethod(turn_rotor)
+
     def hold(self, link: Any) -> None:
         """Before velocities are projected: the axis is held, leaves a limit, or is free. The guess of the next step is kept."""
         link.z_new = link.z
         link.z, link.given, link.slope = 0.0, 0.0, 0.0
+        for _ in link.acting():
+            hold_rotor(link)
         if link.tree.laws_are_rows:
             link.lock = link.jump = 0.0
             return

@@ -8,6 +8,7 @@ stay good while they change by little.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sharnir.emit.algebra import IDENTITY, NO_SYMMETRIC, ZERO, Matrix, Symmetric, Vector, dot
@@ -27,6 +28,7 @@ from sharnir.laws.axis import (
     not_,
     prepare_motor,
     resolved_share,
+    rotor_inertia,
     servo_side,
     solve_friction,
 )  # fmt: skip
@@ -653,6 +655,7 @@ class SeveralAxes:
         link.C3 = NO_SYMMETRIC
         zero = Vector(0.0, 0.0, 0.0)
         link.given_3, link.y_3, link.locked_3 = zero, zero, stuck
+        self.hold_rotors(link)
         rows, to = [IDENTITY.row(k) * select(stuck[k] > 0.5, 1.0, 0.0) for k in AXES], zero
         if self.has_limits(link):
             rows = [choose(struck[k] > 0.5, self.limit_row(link, k), rows[k]) for k in AXES]
@@ -661,7 +664,38 @@ class SeveralAxes:
 
     def follow_laws(self, link: Any, u: Vector, g: Vector) -> None:
         """Joint speeds that the momenta lead to."""
-        self.put_speeds(link, self.respond(link, link.e3 - link.UL3.T @ u - link.UA3.T @ g))
+        y = self.respond(link, link.e3 - link.UL3.T @ u - link.UA3.T @ g)
+        self.put_speeds(link, y)
+        if self.has_motors(link):
+            link.y_3 = y
+
+    def rotor_inertias(self, link: Any) -> Vector:
+        """Of the motors' rotors, as their axes feel them."""
+        ohms = self.resistances(link)
+        return Vector(*(select(ohms[k] > 0.0, rotor_inertia(AxisOf(link, k)), 0.0) for k in AXES))
+
+    def hold_rotors(self, link: Any) -> None:
+        """Before velocities are projected: what rotors add to the joint's own equations."""
+        if not self.has_motors(link):
+            return
+        for _ in link.when(largest(self.resistances(link)) > 0.0):
+            inertia = self.rotor_inertias(link)
+            link.C3 = Symmetric([*inertia, 0.0, 0.0, 0.0])
+            momentum = times(inertia, link.rotor_3) * (0.5 * link.h)
+            link.given_3 = Vector(*(select(link.tree.closing, 0.0, x) for x in momentum))
+
+    def turn_rotor(self, link: Any, bounce: Any, note: Callable[[Any], None], turns: bool = True) -> None:
+        """Speeds of rotors after an impact; tells `note` the kinetic energy that they lose, times ¼ h²."""
+        if not self.has_motors(link):
+            return
+        for _ in link.acting():
+            ohms = self.resistances(link)
+            for _ in link.when(largest(ohms) > 0.0):
+                inertia, before = self.rotor_inertias(link), link.rotor_3 * (0.5 * link.h)
+                after = link.y_3 + (link.y_3 - before) * bounce
+                note(0.5 * (dot(before, times(inertia, before)) - dot(after, times(inertia, after))))
+                if turns:
+                    link.rotor_3 = Vector(*(select(ohms[k] > 0.0, after[k] * (2.0 / link.h), link.rotor_3[k]) for k in AXES))
 
 
 def locked(V: Symmetric, row: Vector) -> tuple[Symmetric, Vector]:

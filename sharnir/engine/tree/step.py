@@ -337,6 +337,8 @@ def project(tree: Any) -> None:
                 taken = kinetic(link, link.V, link.W) - kinetic(link, v, w)
                 if tree.laws_are_rows:
                     tree.rows.note_taken(taken)
+                    if isinstance(joint, OneAxis | SeveralAxes):
+                        joint.turn_rotor(link, 0.0, tree.rows.note_taken, turns=False)
                     continue
                 tree.note_lost(taken)
                 link.V, link.W = v, w
@@ -346,6 +348,8 @@ def project(tree: Any) -> None:
             tree.rows.note_impacts()
         for link in tree.links():
             for joint in link.joints():
+                if isinstance(joint, OneAxis | SeveralAxes):
+                    joint.turn_rotor(link, tree.rows.bounce if tree.laws_are_rows else 0.0, tree.note_lost)
                 if tree.laws_are_rows:
                     throw_back(tree, link, link.u + cross(link.g, link.local_com), joint.spin(link, link.g))
                 joint.release(link)
