@@ -53,13 +53,10 @@ MOST = 64  # links, up to which it is where that is asked for: the compiler take
 
 
 def touches_rigidly(model: Model) -> bool:
-    """Whether the contacts of a model are solved in joint coordinates: few rigid bodies with Coulomb's friction, on a CPU."""
-    plain = not model.collision.belts and not any(
-        m.rolling or m.torsion or m.stiffness or m.shear or isinstance(m.friction, tuple) for m in materials_of(model)
-    )
+    """Whether the contacts of a model are solved in joint coordinates: those of few bodies, on a CPU."""
     driven = int(model.drives.count) > 0  # by what is found before a step; such machines need the exact derivative, too
     few = not driven and int((model.bodies.motion.numpy() == DYNAMIC).sum()) <= MOST_TOUCHING
-    return plain and few and bool(wp.get_device(model.device).is_cpu) and PRECISION == "double"
+    return few and bool(wp.get_device(model.device).is_cpu) and PRECISION == "double"
 
 
 def materials_of(model: Model) -> list[Any]:

@@ -32,6 +32,7 @@ SLOP = 1e-5  # of the scene's length: an overlap that is as small is left alone
 BOUNCES = 2.0  # times what falls in a step: what approaches more slowly is not thrown back
 IMPACTS = 40  # rounds of impacts that follow each other in an instant
 PARTINGS = 10  # rounds, at most, in which overlapping bodies are displaced
+SETTLED = 1e-7  # of the bound of a moment: what the normal impulse may change of it in the last pass
 ALIGNED = 1e-4  # rad, by which the axes of rolling friction may be off
 NEAR = 1e-9  # rad or of the scene's length: gaps that are closed
 
@@ -515,6 +516,11 @@ class LawRows(LoopRows):
 
     def solve(self) -> None:
         self.program.forget(solve_text(self.row_place))
+        lever, back = (f"given({self.given[name]})" for name in ("lever", "rows_back"))
+        self.program.forget(f"""if (!resting) for (int c = n_equal_closures; c < n_closures; ++c)
+if (t_kind[c] == {SPINNING} || t_kind[c] == {ROLLING}) {{ const int r = t_row_start[c], point = r - (int){back};
+const real now = {lever}*wp::max(real(0.0), {self._place("impulse", "point")} + {self._place("rest", "point")});
+if (wp::abs(now - {self._place("high", "r")}) > real({SETTLED})*now) ++changed; }}""")
 
     def say_ends(self) -> None:
         super().say_ends()

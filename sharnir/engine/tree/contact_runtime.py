@@ -189,8 +189,12 @@ give({GIVEN["shear_along"]}) = yields ? cell(contacts.shear, p)[0] : real(0.0);
 give({GIVEN["shear_across"]}) = yields ? cell(contacts.shear, p)[1] : real(0.0);
 const auto core = [&](int shape, int body, int link, const vec& at, const vec& inward) -> vec {{
 const int kind = x.shapes.kind.data[shape];
-if (kind == {CYLINDER} || kind == {CONE} || kind == {ELLIPSOID}) return local(link, body, wp::add(shared(state.position, body),
-wp::quat_rotate(shared(state.rotation, body), x.shapes.position.data[shape])));
+if (kind == {CYLINDER} || kind == {CONE} || kind == {ELLIPSOID}) {{
+vec middle = wp::add(shared(state.position, body), wp::quat_rotate(shared(state.rotation, body), x.shapes.position.data[shape]));
+if (kind == {CYLINDER}) {{ const vec axle = wp::quat_rotate(shared(state.rotation, body), wp::quat_rotate(
+x.shapes.rotation.data[shape], vec(real(0.0), real(0.0), real(1.0))));  // beside the point, on the axle
+middle = wp::add(middle, wp::mul(axle, wp::dot(axle, wp::sub(at, middle)))); }}
+return local(link, body, middle); }}
 return local(link, body, wp::add(at, wp::mul(inward, x.shapes.radius.data[shape]))); }};
 const auto is_round = [&](int shape) {{ const int kind = x.shapes.kind.data[shape]; return {ROUND}; }};
 const bool round_a = is_round(shape_a), round_b = is_round(shape_b);  // the point goes with what is round
