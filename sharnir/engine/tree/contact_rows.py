@@ -33,6 +33,8 @@ BOUNCES = 2.0  # times what falls in a step: what approaches more slowly is not 
 IMPACTS = 40  # rounds of impacts that follow each other in an instant
 PARTINGS = 10  # rounds, at most, in which overlapping bodies are displaced
 SETTLED = 1e-7  # of the bound of a moment: what the normal impulse may change of it in the last pass
+HELD = 1e-5  # of a point's own response: how much it yields to what its normal impulse changes in a step. Where impulses of points depend on
+# each other they stay near those of the last step by that
 ALIGNED = 1e-4  # rad, by which the axes of rolling friction may be off
 NEAR = 1e-9  # rad or of the scene's length: gaps that are closed
 
@@ -56,6 +58,7 @@ class Contact(Kind):
 
     def begin(self, c: Any) -> None:
         super().begin(c)
+        c.put_row(0, "near", 0.0)
         c.turns_a, c.turns_b = c.a.R @ c.core_a, c.b.R @ c.core_b
         for _ in c.rows.unless_resting():
             belt, frame = belt_of(c)
@@ -100,7 +103,8 @@ class Contact(Kind):
         c.put_row(0, "high", select(off | passes, -1.0, 1.0))
         least = select(closes, -0.5 * (gap + 0.5 * slop), select(rests, 0.0, 0.5 * minimum(0.0, -gap - u0)))
         spring = 0.25 * h * c.stiffness * gap / select(yields, c.stiffness * h + c.damping, 1.0)
-        normal = dot(n, w) + select(yields & not_(rests), self.softness(c, 0) * c.impulse(0) + spring, -least)
+        held = select(rests, 0.0, c.row(0, "near") * (c.impulse(0) - self.guess(c, 0)))
+        normal = dot(n, w) + select(yields & not_(rests), self.softness(c, 0) * c.impulse(0) + spring, held - least)
         return [normal, *(dot(e, w) + self.yielding(c, k) for k, e in ((1, s), (2, t)))]
 
     def tread(self, c: Any, k: int) -> tuple[Any, Any]:
@@ -513,6 +517,11 @@ class LawRows(LoopRows):
         super().factor()
         p, soft = self.program, self._place("soft", "r")
         p.forget(f"for (int r = 0; r < n_equal; ++r) if ({self.row_place('pivot')} == real(0.0)) {soft} = real(-1.0);")
+        near = self._place("near", "r")
+        p.forget(f"""if (!resting) for (int e = 0; e < n_elements; ++e) {{ const int r = element[e], c = t_of[e], at = row_at(r);
+if (t_kind[c] == {CONTACT} && {soft} == real(0.0)) {{ real own = real(0.0);
+for (int i = 0; i < size_of(e); ++i) own += spread(at, i)*collect(at, i);
+{near} = {soft} = real({HELD})*own; }} }}""")
 
     def solve(self) -> None:
         self.program.forget(solve_text(self.row_place))

@@ -21,10 +21,8 @@ from sharnir.engine.tree.joints import Ball, Free, OneAxis, Prescribed, Slider, 
 from sharnir.engine.tree.rows import (
     Answer,
     Impulse,
-    assemble,
     carry_impulses,
     correct_impulses,
-    factor_rows,
     largest_square,
     trace,
 )
@@ -39,9 +37,7 @@ def close_rows(tree: Any) -> None:
     """Correct the impulses of all rows, and the joints' equations by them."""
     for _ in tree.rows.as_function("close_rows_exactly"):
         carry_impulses(tree, response_of, True)
-        assemble(tree)
-        tree.rows.assemble_laws()
-        factor_rows(tree)
+        tree.rows.factor()
         correct_impulses(tree, own_answer)
 
 

@@ -46,6 +46,7 @@ PER_ROW = (
     "before",
     "low",
     "high",
+    "near",
 )
 KEPT = ("last", "before")  # of these, between steps
 RESPONSES = ("y", "x", "rate")
