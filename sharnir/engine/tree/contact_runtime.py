@@ -27,6 +27,7 @@ NEAR_LIMIT = 4.0  # times what an axis moves in a step, and may be accelerated i
 GIVEN = offsets(PARAMETERS)
 ROUND = " || ".join(f"kind == {int(k)}" for k in (SPHERE, CAPSULE, CYLINDER_KIND, CONE_KIND, ELLIPSOID_KIND))
 GIVEN_SIZE = wp.constant(sum(PARAMETERS.values()))
+AT_END_GAP = wp.constant(offsets(CLOSURE_WORK)["end_gap"])
 AT_POINT_A, AT_POINT_B = (wp.constant(GIVEN[name]) for name in ("point_a", "point_b"))
 CYLINDER, CONE, ELLIPSOID = (int(k) for k in (CYLINDER_KIND, CONE_KIND, ELLIPSOID_KIND))
 
@@ -272,5 +273,7 @@ def store_contacts(t: wp.array(dtype=TreeStep), w: int):
                 belt = t[0].contacts.belt_body[p, w]
                 turn = t[0].state.spin[belt, w] - t[0].state.spin[t[0].contacts.belt_frame[p, w], w]
                 u = u + t[0].contacts.belt_pull[p, w] * wp.dot(t[0].contacts.belt_axis[p, w], turn)
+            if t[0].contacts.stiffness[p, w] > real(0.0):  # which tells the energy of its spring
+                t[0].contacts.gap[p, w] = kept(t, t[0].closures + k, w, AT_END_GAP)[0]
             n = t[0].contacts.normal[p, w]
             t[0].slip[p, w] = u - n * wp.dot(n, u)
