@@ -48,10 +48,18 @@ def cone_memory(rows: int, speeds: int, entries: int) -> int:
 def cone_solver(real: str) -> str:
     """C++: `solve_cones(rows, count, speeds)`, which returns what error is left, of that without impulses.
 
-    It uses `number(k)`, the working memory from `at_cone` on; `low_of(r)`, `high_of(r)`, which is less than 0 for a cone that is
-    left out; `soft_of(r)`, the row's compliance, less than 0 for one that has no impulse; `is_loop(r)`; `element[e]`, the first row of element e, `element[count]` = rows; `size_of(e)`, how
-    many joint speeds it has to do with, `where_of(e)` which, `spread(at, i)` and `collect(at, i)`, the numbers h and k of a row
-    there, which begin at `row_at(r)`; `sky_first[d]`, the first entry of row d of the matrix, and `sky_start[d]`, where column 0 of that row would be.
+    It uses what the code around it defines:
+
+        number(k)       the working memory, from `at_cone` on
+        element[e]      the first row of element e; `element[count]` = rows
+        low_of(r), high_of(r)           bounds; `high_of` is less than 0 for a cone that is left out
+        soft_of(r)      the row's compliance, less than 0 for a row of a loop that has no impulse
+        is_loop(r)      whether the row is one of a loop, without bounds
+        tiny_of(e)      a speed that counts as none
+        size_of(e), where_of(e)         how many joint speeds the element has to do with, and which
+        spread(at, i), collect(at, i)   the numbers h and k of a row there, which begin at `row_at(r)`
+        sky_first[d], sky_start[d]      the first entry of row d of the matrix, and where column 0 of that row would be
+
     p has the impulses to begin with and those found, b the speeds with those to begin with.
     """
     kind = "double" if real == "double" else "single"
@@ -84,8 +92,9 @@ const auto spread_all = [&](const auto& x) apart { for (int d = 0; d < speeds; +
 for (int e = 0; e < count; ++e) { const int size = size_of(e); const int* const where = where_of(e);
 for (int r = element[e]; r < element[e + 1]; ++r) { const real by = x(r); if (by == real(0.0)) continue; const int at = row_at(r);
 for (int i = 0; i < size; ++i) cone_eta(where[i]) += spread(at, i)*by; } } };
-const auto collect_one = [&](int e, int r) -> real { const int size = size_of(e), at = row_at(r); const int* const where = where_of(e);
-real sum = real(0.0); for (int i = 0; i < size; ++i) sum += collect(at, i)*cone_eta(where[i]); return sum; };
+const auto collect_one = [&](int e, int r) -> real { const int size = size_of(e), at = row_at(r);
+const int* const where = where_of(e); real sum = real(0.0);
+for (int i = 0; i < size; ++i) sum += collect(at, i)*cone_eta(where[i]); return sum; };
 // projection of the three or one numbers from r on, q in and out; what kind of part of the set it is on: 0 the tip or an end of
 // the interval, 1 inside, 2 on the surface
 const auto project = [&](int r, int size, real* q) apart -> int {
@@ -124,7 +133,8 @@ const auto at_trial_f = [&](int r) -> real& { return cone_trial_f(r); };
 const auto at_direction = [&](int r) -> real& { return cone_direction(r); };
 // g and G of an element from B dp + Q T du/v = c, B = (1 − a) Q' + Q (R + T S)/v, where Q is the derivative of the projection at
 // q, T = E + n dᵀ that of ũ, S the compliance; a = 1: Q' = E − Q, a = 0: Q' = E
-const auto answer = [&](int r, int size, int part, const real* q, real d1, real d2, real pull, real v, bool natural, real* c) apart {
+const auto answer = [&](int r, int size, int part, const real* q, real d1, real d2, real pull, real v, bool natural,
+real* c) apart {
 if (part == 0 || is_off(r)) { for (int k = 0; k < size; ++k) { cone_g(r + k) = c[k];
 cone_G0(r + k) = cone_G1(r + k) = cone_G2(r + k) = real(0.0); } return; }
 if (size == 1) { const real B = (natural ? real(0.0) : real(1.0)) + (pull + soft_of(r))/v; cone_g(r) = c[0]/B;
@@ -133,10 +143,12 @@ real Q[3][3], A[3][3], B[3][3];
 for (int j = 0; j < 3; ++j) { real x[3] = {real(0.0), real(0.0), real(0.0)}; x[j] = real(1.0); project_rate(part, q, 3, x);
 for (int i = 0; i < 3; ++i) Q[i][j] = x[i]; }
 for (int i = 0; i < 3; ++i) { A[i][0] = Q[i][0]/v; A[i][1] = (Q[i][1] + Q[i][0]*d1)/v; A[i][2] = (Q[i][2] + Q[i][0]*d2)/v; }
-for (int i = 0; i < 3; ++i) for (int j = 0; j < 3; ++j) B[i][j] = (i == j ? real(1.0) : real(0.0)) - (natural ? Q[i][j] : real(0.0))
+for (int i = 0; i < 3; ++i) for (int j = 0; j < 3; ++j)
+B[i][j] = (i == j ? real(1.0) : real(0.0)) - (natural ? Q[i][j] : real(0.0))
 + Q[i][j]*(pull/v) + A[i][j]*soft_of(r + j);
 real C[3][3];
-for (int i = 0; i < 3; ++i) for (int j = 0; j < 3; ++j) { const int a = (i + 1) % 3, b = (i + 2) % 3, x = (j + 1) % 3, y = (j + 2) % 3;
+for (int i = 0; i < 3; ++i) for (int j = 0; j < 3; ++j) {
+const int a = (i + 1) % 3, b = (i + 2) % 3, x = (j + 1) % 3, y = (j + 2) % 3;
 C[j][i] = B[a][x]*B[b][y] - B[a][y]*B[b][x]; }
 const real by = real(1.0)/(B[0][0]*C[0][0] + B[0][1]*C[1][0] + B[0][2]*C[2][0]);
 for (int i = 0; i < 3; ++i) { real G[3], x = real(0.0);
@@ -176,7 +188,8 @@ if (!(wp::abs(own) > real(0.0))) return false;
 cone_lower(d, d) = real(1.0)/own; cone_eta(d) = x; }
 for (int d = speeds - 1; d >= 0; --d) { const real x = cone_eta(d)*cone_lower(d, d); cone_eta(d) = x;
 for (int k = sky_first[d]; k < d; ++k) cone_eta(k) -= cone_upper(k, d)*x; }
-for (int e = 0; e < count; ++e) { const int r = element[e], rs = element[e + 1] - r; real u[3] = {real(0.0), real(0.0), real(0.0)};
+for (int e = 0; e < count; ++e) { const int r = element[e], rs = element[e + 1] - r;
+real u[3] = {real(0.0), real(0.0), real(0.0)};
 const bool moves = cone_part(r) > real(0.0);
 if (moves) for (int k = 0; k < rs; ++k) u[k] = collect_one(e, r + k);
 for (int k = 0; k < rs; ++k) cone_direction(r + k) = cone_g(r + k)
@@ -185,7 +198,7 @@ return true; };
 spread_all(at_p);
 for (int e = 0; e < count; ++e) for (int r = element[e]; r < element[e + 1]; ++r)
 cone_b(r) -= collect_one(e, r) + wp::max(soft_of(r), real(0.0))*cone_p(r);
-real scale = real(0.0);
+real scale = real(0.0), least = real(0.0);
 for (int e = 0; e < count; ++e) { const int r = element[e], rs = element[e + 1] - r, size = size_of(e);
 const bool out = rs == 3 ? high_of(r) < real(0.0) : is_loop(r) ? is_off(r) : low_of(r) == high_of(r);
 real w = real(0.0), s = real(0.0);
@@ -193,16 +206,17 @@ for (int k = 0; k < rs; ++k) { const int at = row_at(r + k); for (int i = 0; i <
 w += wp::max(soft_of(r + k), real(0.0)); s += cone_b(r + k)*cone_b(r + k); if (out) cone_p(r + k) = real(0.0);
 cone_near(r + k) = cone_p(r + k); }
 w /= real(rs); if (!(w > real(0.0))) w = real(1.0);
-cone_weight(r) = w; cone_pull(r) = <NEAREST>*w; if (!out) scale += s/w; }
-scale = wp::sqrt(scale);
+cone_weight(r) = w; cone_pull(r) = <NEAREST>*w; if (!out) { scale += s/w; least += tiny_of(e)*tiny_of(e)/w; } }
+scale = wp::sqrt(scale); least = wp::max(wp::sqrt(least), <SMALL>*scale);
 real error = judge(at_p, at_u, at_f);
 if (error <= <AS_FOUND>*scale) return scale > real(0.0) ? error/scale : real(0.0);
 real best = error; for (int r = 0; r < rows; ++r) cone_best(r) = cone_p(r);
-for (int round = 0; round < <ROUNDS> && !(error <= <SMALL>*scale); ++round) {
+for (int round = 0; round < <ROUNDS> && !(error <= least); ++round) {
 // Newton's iteration for Coulomb's law
 bool falls = true;
-for (int n = 0; n < <NEWTONS> && falls && !(error <= <SMALL>*scale); ++n) {
-for (int e = 0; e < count; ++e) { const int r = element[e], rs = element[e + 1] - r; const real w = cone_weight(r); real q[3], x[3], c[3];
+for (int n = 0; n < <NEWTONS> && falls && !(error <= least); ++n) {
+for (int e = 0; e < count; ++e) { const int r = element[e], rs = element[e + 1] - r;
+const real w = cone_weight(r); real q[3], x[3], c[3];
 const real slide = rs == 3 ? wp::sqrt(cone_u(r + 1)*cone_u(r + 1) + cone_u(r + 2)*cone_u(r + 2)) : real(0.0);
 const real by = slide > real(0.0) ? real(1.0)/slide : real(0.0);
 const real d1 = rs == 3 ? cone_u(r + 1)*by : real(0.0), d2 = rs == 3 ? cone_u(r + 2)*by : real(0.0);
@@ -270,7 +284,7 @@ for (int e = 0; e < count; ++e) { real q[3]; aim(e, real(0.0), q); }
 for (int r = 0; r < rows; ++r) cone_p(r) = is_loop(r) ? cone_trial(r) : cone_q(r);
 error = judge(at_p, at_u, at_f);
 if (error < best) { best = error; for (int r = 0; r < rows; ++r) cone_best(r) = cone_p(r); }
-if (error <= <SMALL>*scale) break; } }
+if (error <= least) break; } }
 for (int r = 0; r < rows; ++r) cone_p(r) = cone_best(r);
 return scale > real(0.0) ? best/scale : real(0.0); };
 """

@@ -17,6 +17,7 @@ int* const element = elements.data; const int* const sky_first = sky.data; const
 #define where_of(e) (sky.data + 2*speeds)
 #define soft_of(r) softs.data[r]
 #define is_loop(r) false
+#define tiny_of(e) real(0.0)
 #define low_of(r) lows.data[r]
 #define high_of(r) highs.data[r]
 {cone_solver("double")}

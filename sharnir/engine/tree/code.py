@@ -266,8 +266,8 @@ class Form:
             if tree.rows:
                 p.say(f"const bool cut = {missed};")
             p.say(LEFT + "failed = 0; onward = real(1.0);")
+            p.say("x.part.data[w] = h;")
             with p.block("if (reporting) {"):
-                p.say("x.part.data[w] = h;")
                 report(tree)
             finish(tree)
             if tree.rows:  # what a step that was cut short leaves open is closed, and velocities fit again

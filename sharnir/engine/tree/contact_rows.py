@@ -33,8 +33,8 @@ BOUNCES = 2.0  # times what falls in a step: what approaches more slowly is not 
 IMPACTS = 40  # rounds of impacts that follow each other in an instant
 PARTINGS = 10  # rounds, at most, in which overlapping bodies are displaced
 SETTLED = 1e-7  # of the bound of a moment: what the normal impulse may change of it in the last pass
-HELD = 1e-5  # of a point's own response: how much it yields to what its normal impulse changes in a step. Where impulses of points depend on
-# each other they stay near those of the last step by that
+HELD = 1e-5  # of a point's own response: how much it yields to what changes its normal impulse from step to step, so that
+# impulses which depend on each other stay near those of the last step
 ALIGNED = 1e-4  # rad, by which the axes of rolling friction may be off
 NEAR = 1e-9  # rad or of the scene's length: gaps that are closed
 
@@ -54,7 +54,7 @@ class Contact(Kind):
     """
 
     rows = 3
-    closes = False
+    closes, bounded = False, True
 
     def begin(self, c: Any) -> None:
         super().begin(c)
@@ -189,6 +189,7 @@ class Contact(Kind):
         """Whether the point stopped what approached, or is to throw it back."""
         u0, p = dot(c.axis_a, c.line_1), c.impulse(0)
         force = self.force(c, [c.impulse(k) for k in range(3)])
+        c.force = force
         c.rows.tree.note_work(-(dot(force, c.surface) * (4.0 / c.h)))
         c.last = force * (1.0 / (c.h * c.h))  # for the next part of a step that is divided
         hard = not_(c.stiffness > 0.0)
@@ -231,7 +232,8 @@ class AxisLaw(Gear):
         return [0.0]
 
     def guess(self, c: Any, k: int) -> Any:
-        return 0.0
+        """As in the last step."""
+        return c.last[0] * (c.h * c.h)
 
     def choose(self, c: Any) -> Any:
         """Whether the law throws back what has come to it."""
@@ -252,8 +254,13 @@ class Friction(AxisLaw):
         a.row_friction = c.impulse(0)
         return [by * a.z - select(rests, 0.0, 0.25 * c.h * a.u0)]
 
+    def guess(self, c: Any, k: int) -> Any:
+        bound = 0.25 * c.h * c.a.row_bound
+        return maximum(-bound, minimum(bound, super().guess(c, k)))
+
     def keep(self, c: Any) -> Any:
         a, p = c.a, c.impulse(0)
+        c.force = Vector(p, 0.0, 0.0)
         held = absolute(p) < c.row(0, "high") * (1.0 - 1e-9)
         stops = held & not_(a.stuck > 0.5) & (absolute(a.u0) > 0.0)
         a.stuck = select(held, 1.0, 0.0)
@@ -290,6 +297,7 @@ class Limit(AxisLaw):
 
     def keep(self, c: Any) -> Any:
         a, p, side = c.a, c.impulse(0), c.side
+        c.force = Vector(side * p, 0.0, 0.0)
         acts, passed = p > 0.0, not_(c.row(0, "high") > 0.0) & (c.end_gap < 0.0)
         a.limit = select(acts, side * p, a.limit)
         c.by_b = select(passed, 1.0, 0.0)
@@ -449,6 +457,7 @@ USED = {
     "size_of(e)": "(t_where_start[t_of[e] + 1] - t_where_start[t_of[e]])",
     "where_of(e)": "(t_where + t_where_start[t_of[e]])",
     "is_loop(r)": "((r) < n_equal)",
+    "tiny_of(e)": f"(t_of[e] < n_equal_closures ? real(0.0) : tolerance/(t_kind[t_of[e]] == {CONTACT} ? per_metre : real(1.0)))",
 }
 """What the solver of cones asks for, in C++."""
 MACROS = (
@@ -504,9 +513,37 @@ class LawRows(LoopRows):
     def undefined(self) -> list[str]:
         return [f"#undef {name}" for name in MACROS]
 
-    def symmetric(self, c: Any, act: Any, rate: Any) -> Any:
-        law = value("(c >= n_equal_closures)", "bool")
-        return tuple(Vector(*(select(law, x, y) for x, y in zip(a, r, strict=True))) for a, r in zip(act, rate, strict=True))
+    def where_dependent(self) -> Iterator[None]:
+        with self.program.block("if (c < n_equal_closures) {"):
+            yield
+
+    def take(self, link: Any, k: Any) -> tuple[Any, Any]:
+        """The unit impulse of a row on a link, twice: of rows of loops that along J₁ is taken apart."""
+        act = self._take(self._sums(link, k)[:6])
+        return act, act
+
+    def take_rate(self, link: Any, k: Any) -> Any:
+        """The unit impulse along J₁ of a row of a loop."""
+        return self._take(self._sums(link, k)[6:])
+
+    def _take(self, places: list[str]) -> Any:
+        x = [self.program.read(p) for p in places]
+        for p in places:
+            self.program.write(p, 0.0)
+        return Vector(*x[:3]), Vector(*x[3:])
+
+    def add(self, link: Any, k: Any, act: Any, rate: Any, bounded: bool = False) -> None:
+        self._add(self._sums(link, k)[:6], act)
+        if not bounded:
+            self.add_rate(link, k, rate)
+
+    def add_rate(self, link: Any, k: Any, rate: Any) -> None:
+        """Add to the unit impulse along J₁ of a row of a loop."""
+        self._add(self._sums(link, k)[6:], rate)
+
+    def _add(self, places: list[str], impulse: Any) -> None:
+        for place, x in zip(places, (y for vector in impulse for y in vector), strict=True):
+            self.program.write(place, self.program.read(place) + x)
 
     def diagonal(self, joint: Any, link: Any) -> Callable[[list[Any], list[Any]], dict[str, list[Any]]]:
         made = diagonal_of(joint, link)

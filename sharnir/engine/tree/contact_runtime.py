@@ -12,9 +12,9 @@ from sharnir.collision.data import CYLINDER as CYLINDER_KIND
 from sharnir.collision.data import ELLIPSOID as ELLIPSOID_KIND
 from sharnir.contact.cones import cone_memory
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, PARAMETERS, ROLLING, SPEEDS, SPINNING
+from sharnir.engine.tree.contact_rows import LawRows
 from sharnir.engine.tree.forest import HINGE, PRESCRIBED, SLIDER
 from sharnir.engine.tree.row_runtime import AT_BLOW, carried, kept
-from sharnir.engine.tree.contact_rows import LawRows
 from sharnir.engine.tree.row_storage import COUNTS, LAW_TABLES, PER_ROW, RESPONSES, TABLES
 from sharnir.engine.tree.row_storage import WORK as CLOSURE_WORK
 from sharnir.engine.tree.runtime import DONE, HINGE_AT, NATIVE, SLIDER_AT, Q, TreeStep
@@ -29,6 +29,8 @@ ROUND = " || ".join(f"kind == {int(k)}" for k in (SPHERE, CAPSULE, CYLINDER_KIND
 GIVEN_SIZE = wp.constant(sum(PARAMETERS.values()))
 AT_END_GAP = wp.constant(offsets(CLOSURE_WORK)["end_gap"])
 AT_POINT_A, AT_POINT_B = (wp.constant(GIVEN[name]) for name in ("point_a", "point_b"))
+IS_HINGE, IS_SLIDER, IS_FRICTION, IS_LIMIT = (wp.constant(k) for k in (HINGE, SLIDER, FRICTION, LIMIT))
+AT_KIND, AT_A = (wp.constant(len(COUNTS) + TABLES.index(name)) for name in ("kind", "a"))
 CYLINDER, CONE, ELLIPSOID = (int(k) for k in (CYLINDER_KIND, CONE_KIND, ELLIPSOID_KIND))
 
 
@@ -51,7 +53,10 @@ def table_room(room: dict[str, int], tables: Any, links: int) -> dict[str, int]:
     all_closures, speeds = closures + len(tables.closures) + 1, 6 * links
     out = dict.fromkeys(("kind", "a", "b", "row_start", "path_start"), closures)
     out |= dict.fromkeys(("path", "offset", "speeds"), paths) | {"y_start": rows}
-    out |= dict.fromkeys(("element", "of"), sizes["rows"] + all_closures) | {"where_start": all_closures, "near": 2 * all_closures}
+    out |= dict.fromkeys(("element", "of"), sizes["rows"] + all_closures) | {
+        "where_start": all_closures,
+        "near": 2 * all_closures,
+    }
     out |= {"where": 6 * (paths + len(tables.tables["path"])), "sky_first": speeds, "sky_start": speeds}
     return out | dict.fromkeys(("width", "place", "root", "next", "near_start", "queue"), links + 1)
 
@@ -216,14 +221,15 @@ const int axis = x.axis.data[i];
 if (table(control.friction_static, axis) > real(0.0)
 || table(control.friction_dynamic, axis) > real(0.0)
 || table(control.friction_load, axis) > real(0.0))
-if (add({FRICTION}, i, -1, 1, -1)) ++c;
+if (add({FRICTION}, i, -1, 1, -1)) {{ give({GIVEN["last"]}) = cell(state.friction_impulse, axis)*(real(0.25)/h); ++c; }}
 const int first = x.first.data[i], at_z = first + (kinds[i] == {HINGE} ? {int(HINGE_AT["z"])} : {int(SLIDER_AT["z"])});
 const real q = cell(state.tree, first + {int(Q)});
 const real way = real({NEAR_LIMIT})*(real(2.0)*wp::abs(cell(state.tree, at_z)) + x.fall*h*h);
 for (int side = -1; side < 2; side += 2) {{
 const real room = side > 0 ? q - table(axes.lower, axis) : table(axes.upper, axis) - q;
-if (room < way) if (add({LIMIT}, i, -1, 1, -1)) {{ give({GIVEN["side"]}) = real(side);
-give({GIVEN["stiffness"]}) = real(0.0); ++c; }} }} }}
+if (room < way) if (add({LIMIT}, i, -1, 1, -1)) {{ give({GIVEN["stiffness"]}) = real(0.0);
+give({GIVEN["side"]}) = real(side);
+give({GIVEN["last"]}) = wp::max(real(side)*cell(state.limit_impulse, axis), real(0.0))*(real(0.25)/h); ++c; }} }} }}
 {ORDER}
 all[{COUNTS.index("closures")}] = c; all[{COUNTS.index("rows")}] = r; all[{COUNTS.index("responses")}] = t_y_start[r];
 all[{COUNTS.index("elements")}] = elements; all[{COUNTS.index("speeds")}] = speeds;
@@ -255,14 +261,30 @@ def point_velocity(t: wp.array(dtype=TreeStep), k: int, b: int, where: int, w: i
 
 @wp.func
 def store_contacts(t: wp.array(dtype=TreeStep), w: int):
-    """Impulses of points of contact, as of a whole step."""
+    """Impulses of points of contact, of friction and of limits, as of a whole step."""
     for p in range(t[0].contacts.count[w]):
         t[0].contacts.impulse[p, w] = vec3(real(0.0))
         t[0].blow[p, w] = vec3(real(0.0))
         t[0].slip[p, w] = vec3(real(0.0))
     scale = real(4.0) * t[0].settings.dt[0] / (t[0].part[w] * t[0].part[w])
-    count = t[0].row_tables[w * t[0].row_table_size] - t[0].closures
+    for i in range(t[0].links):
+        kind = t[0].kind[i + t[0].links * w]
+        if kind == IS_HINGE or kind == IS_SLIDER:
+            t[0].state.friction_impulse[t[0].axis[i], w] = real(0.0)
+            t[0].state.limit_impulse[t[0].axis[i], w] = real(0.0)
+    first = w * t[0].row_table_size
+    at_kind = first + t[0].row_tables[first + AT_KIND] + t[0].closures
+    at_link = first + t[0].row_tables[first + AT_A] + t[0].closures
+    count = t[0].row_tables[first] - t[0].closures
     for k in range(count):
+        kind = t[0].row_tables[at_kind + k]
+        if kind == IS_FRICTION or kind == IS_LIMIT:
+            axis = t[0].axis[t[0].row_tables[at_link + k]]
+            force = carried(t, t[0].closures + k, w)[0] * scale
+            if kind == IS_FRICTION:
+                t[0].state.friction_impulse[axis, w] = force
+            elif force != real(0.0):
+                t[0].state.limit_impulse[axis, w] = force
         p = t[0].point_of[k + t[0].most_laws * w]
         if p >= 0:
             t[0].contacts.impulse[p, w] = carried(t, t[0].closures + k, w) * scale

@@ -55,12 +55,6 @@ def report_with_rows(t: wp.array(dtype=TreeStep), w: int):
     store_rows(t, w)
 
 
-@wp.func
-def report_with_contacts(t: wp.array(dtype=TreeStep), w: int):
-    report_with_rows(t, w)
-    store_contacts(t, w)
-
-
 def make_kernel(body: str, name: str, drives: bool, rows: bool = False, touches: bool = False) -> Any:
     """The kernel that makes steps by the emitted C++ `body`; with drives of the table, rows beside it, contacts, or without."""
 
@@ -70,7 +64,7 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False, touches:
         return 0
 
     look, begin, finish = (look_at_rows, load_with_rows, report_with_rows) if rows else (set_kinds, load, store_report)
-    finish, wake = (report_with_contacts, rise) if touches else (finish, wake_jointed)
+    wake = rise if touches else wake_jointed
     alone = drives or touches  # each step is one by itself
 
     @wp.kernel(module=name, enable_backward=False)
@@ -107,7 +101,7 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False, touches:
                 left = 1
             left = wp.min(left, most - step)
             reporting = int(step + left >= n[w] - 2 or t[0].loaded[w] == 1 or t[0].special == 1)
-            reporting = wp.max(reporting, wp.static(int(alone)))  # drives read what they gave in the last step
+            reporting = wp.max(reporting, wp.static(int(drives)))  # these read what they gave in the last step
             if wp.static(touches):
                 t[0].contacts.lost[w] = t[0].contacts.lost[w] + gather_laws(t, w)
             made = advance(t, w, left, fresh, reporting)
@@ -118,6 +112,8 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False, touches:
                 store(t, w)
                 if reporting == 1:
                     finish(t, w)
+                if wp.static(touches):
+                    store_contacts(t, w)
                 count(t, w, made)
                 step = step + made
                 if t[0].slow[w] == 1 or step == n[w]:

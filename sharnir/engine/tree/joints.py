@@ -139,9 +139,11 @@ class OneAxis:
         motor = -(back * (u1 + (u0 - u1) * (0.5 * self.share(link)))) - push
         drive, passive = drive + motor, passive - motor + rotor * (u1 - u0)
         mean = 0.5 * (u0 + u1)
-        at_limit = absolute(link.limit) > 0.0
-        friction = link.row_friction * (4.0 / h) if link.tree.laws_are_rows else friction_at_limit(rest, u1, mean, law)
-        link.p_limit = select(at_limit, rest - friction, 0.0)
+        if link.tree.laws_are_rows:
+            link.p_limit = link.row_limit * (4.0 / h)
+        else:
+            at_limit = absolute(link.limit) > 0.0
+            link.p_limit = select(at_limit, rest - friction_at_limit(rest, u1, mean, law), 0.0)
         link.p_friction, link.p_drive, link.p_axis = rest - link.p_limit, drive, whole
         spring = -(h * (link.stiffness * (link.q - link.rest + 0.5 * h * mean)))
         link.p_lost = -((passive - spring + rest) * mean)

@@ -144,9 +144,9 @@ class RowMath:
         """What is kept beside y and x of a row on a joint."""
         return lambda y, x: {}
 
-    def symmetric(self, c: Any, act: Any, rate: Any) -> Any:
-        """What is carried on of an impulse along J₁ (`rate`): that along J (`act`), where impulses are bounded."""
-        return rate
+    def where_dependent(self) -> Iterator[None]:
+        """Code for rows of loops, of which it is to be found whether they depend on others."""
+        yield
 
     def keep_laws(self) -> None:
         """What they did in the step."""
@@ -257,7 +257,7 @@ class NumberRows(RowMath):
         l, n, rate_l, rate_n = (link.take(f"path_{part}{k}") for part in PATH)
         return (l, n), (rate_l, rate_n)
 
-    def add(self, link: Any, k: int, act: Any, rate: Any) -> None:
+    def add(self, link: Any, k: int, act: Any, rate: Any, bounded: bool = False) -> None:
         """Add to the unit impulses of the k-th row on a link."""
         link.add(**{f"path_{part}{k}": x for part, x in zip(PATH, (*act, *rate), strict=True)})
 
@@ -473,7 +473,7 @@ class LoopRows(RowMath):
             self.program.write(p, 0.0)
         return (Vector(*x[:3]), Vector(*x[3:6])), (Vector(*x[6:9]), Vector(*x[9:]))
 
-    def add(self, link: LinkView, k: Any, act: Any, rate: Any) -> None:
+    def add(self, link: LinkView, k: Any, act: Any, rate: Any, bounded: bool = False) -> None:
         for place, x in zip(self._sums(link, k), (y for vector in (*act, *rate) for y in vector), strict=True):
             if isinstance(x, Expression) or x != 0.0:
                 self.program.write(place, self.program.read(place) + x)
@@ -573,7 +573,8 @@ class RowLoopTree(LoopTree):
 
 
 COUNTS = ("closures", "rows", "blocks", "responses", "matrix", "equal", "equal_closures", "elements", "speeds")
-"""Of all; `equal` and `equal_closures` are those whose impulses are not bounded, which come first; speeds that any row changes."""
+"""Of all; `equal` and `equal_closures` are those whose impulses are not bounded, which come first; `speeds`: those that rows
+change."""
 
 
 def packed_tables(tables: RowTables, room: dict[str, int] | None = None) -> list[int]:

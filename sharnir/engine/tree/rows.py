@@ -65,6 +65,7 @@ class Kind:
 
     rows = 1
     closes = True  # whether a pose is closed by displacements until its gaps are none
+    bounded = False  # whether laws bound its impulses
 
     def begin(self, c: Any) -> None:
         """Vectors of the start of the step."""
@@ -130,8 +131,8 @@ class Kind:
         """Unit impulses on both links, where paths begin."""
         rates = self.end_rates(c) if exact else self.rates(c)
         for k, (act, rate) in enumerate(zip(self.wrenches(c), rates, strict=True)):
-            c.rows.add(c.a, k, act[:2], rate[:2])
-            c.rows.add(c.b, k, act[2:], rate[2:])
+            c.rows.add(c.a, k, act[:2], rate[:2], self.bounded)
+            c.rows.add(c.b, k, act[2:], rate[2:], self.bounded)
             l_a, n_a, l_b, n_b = (dot(x, x) for x in act)
             c.put_row(k, "size_l", l_a + l_b)
             c.put_row(k, "size_n", n_a + n_b)
@@ -351,7 +352,7 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
         def axis(act: Impulse, rate: Impulse, own: Any, size_l: Any, size_n: Any) -> Answer:
             (l, n), (l1, n1) = act, rate
             y = dot(S_l, l) + dot(S_a, n) + own
-            rate_y = dot(end, l1 if slides else n1) + own
+            rate_y = y if act is rate else dot(end, l1 if slides else n1) + own
             x = rate_y * D
             could = (move * (dot(l, l) + size_l) + turn * (dot(n, n) + size_n) + own * own) * D
             by = y * D
@@ -396,7 +397,14 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
         return weld
     if isinstance(joint, Prescribed):
         still = [0.0] * 6
-        return lambda act, rate, own, size_l, size_n: (still, still, [*rate[0], *rate[1]], 0.0, (ZERO, ZERO), (ZERO, ZERO))
+        return lambda act, rate, own, size_l, size_n: (
+            still,
+            still,
+            [*rate[0], *rate[1]],
+            0.0,
+            (ZERO, ZERO),
+            (ZERO, ZERO),
+        )
     assert isinstance(joint, Free)
     D3, H, A3 = link.D3, link.B, link.A3
 
@@ -666,11 +674,18 @@ def carry_impulses(tree: Any, response_of: Any, exact: bool) -> None:
                 response, diagonal = response_of(joint, link), rows.diagonal(joint, link)
                 for r in c.row_range():
                     act, rate = rows.take(link, c.number(r))
-                    y, x, rate_y, could, act, rate = response(act, rate, own, rows.get("size_l", r), rows.get("size_n", r))
+                    sizes = own, rows.get("size_l", r), rows.get("size_n", r)
+                    y, x, rate_y, could, act_on, rate_on = response(act, rate, *sizes)
                     rows.put_responses(r, at, y=y, x=x, rate=rate_y, **diagonal(y, x))
-                    rows.put("could", r, rows.get("could", r) + could)
-                    rows.put("turn", r, maximum(rows.get("turn", r), turn))
-                    rows.add(link.base, c.number(r), act, rows.symmetric(c, act, rate))
+                    rows.add(link.base, c.number(r), act_on, rate_on, act is rate)
+                    for _ in rows.where_dependent():
+                        if act is rate:
+                            rate = rows.take_rate(link, c.number(r))
+                            _, x, rate_y, _, _, rate_on = response(act, rate, *sizes)
+                            rows.put_responses(r, at, x=x, rate=rate_y, k=diagonal(y, x)["k"])
+                            rows.add_rate(link.base, c.number(r), rate_on)
+                        rows.put("could", r, rows.get("could", r) + could)
+                        rows.put("turn", r, maximum(rows.get("turn", r), turn))
 
 
 def assemble(tree: Any) -> None:
