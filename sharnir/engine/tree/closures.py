@@ -17,14 +17,18 @@ from sharnir.engine.tree.forest import GROUND, Forest
 from sharnir.envelope import close_order
 from sharnir.tables import columns
 
-POINT, ANGLE, ROD, SPRING, GEAR, CONTACT, FRICTION, LIMIT = range(8)
-LAW_KINDS = (CONTACT, FRICTION, LIMIT)  # of which there are others in every step, and whose impulses are bounded (`contact_rows`)
-ROWS = (3, 1, 1, 1, 1, 3, 1, 1)  # equations by kind
+POINT, ANGLE, ROD, SPRING, GEAR, CONTACT, FRICTION, LIMIT, SPINNING, ROLLING = range(10)
+LAW_KINDS = (CONTACT, FRICTION, LIMIT, SPINNING, ROLLING)
+"""Kinds of which there are others in every step, and whose impulses are bounded (`contact_rows`)."""
+ROWS = (3, 1, 1, 1, 1, 3, 1, 1, 1, 1)  # equations by kind
 SPEEDS = (1, 1, 3, 6, 0, 6, 1, 3, 3)  # numbers of a row on a link's joint, by the kinds of `forest`
 LOOSE = 6  # the same of a joint that may be disabled, so that its link floats
 PARAMETERS = {"point_a": 3, "point_b": 3, "axis_a": 3, "axis_b": 3}
 PARAMETERS |= dict.fromkeys(("length", "stiffness", "damping", "ratio", "on"), 1)
-PARAMETERS |= {"surface": 3, "last": 3, "core_a": 3, "core_b": 3, "restitution": 1, "share": 1}  # of contacts
+# of contacts and of the laws of axes
+PARAMETERS |= {"surface": 3, "last": 3, "core_a": 3, "core_b": 3, "restitution": 1, "share": 1, "side": 1}
+PARAMETERS |= {"friction_along": 1, "friction_across": 1, "shear_along": 1, "shear_across": 1, "fade": 1}
+PARAMETERS |= {"lever": 1, "across": 1, "rows_back": 1, "belt": 1, "frame": 1, "belt_axis": 3, "belt_pull": 3}
 Numbers = Sequence[float] | np.ndarray
 
 
@@ -46,7 +50,7 @@ class Closure:
         ratio: of a gear.
         on: 0.0 takes the closure out.
         item: number of the joint (of a rod), spring or gear of the model; −1: a weld.
-        surface, last, core_a, core_b, restitution, share: of contacts, see `contact_rows.Contact`.
+        surface and what follows: of contacts and of the laws of axes, see `contact_rows`.
 
     Points, axes and numbers may differ from world to world: (worlds, 3), (worlds,).
     """
@@ -70,6 +74,19 @@ class Closure:
     core_b: Numbers = field(default_factory=zeros)
     restitution: float = 0.0
     share: float = 0.0
+    side: float = 0.0
+    friction_along: float = 0.0
+    friction_across: float = 0.0
+    shear_along: float = 0.0
+    shear_across: float = 0.0
+    fade: float = 0.0
+    lever: float = 0.0
+    across: float = 0.0
+    rows_back: float = 0.0
+    belt: float = GROUND
+    frame: float = GROUND
+    belt_axis: Numbers = field(default_factory=zeros)
+    belt_pull: Numbers = field(default_factory=zeros)
 
     def values(self) -> dict[str, list[float]]:
         """The parameters of the first world as lists of numbers, by name."""

@@ -45,7 +45,7 @@ int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0;
 const real tiny = real(sizeof(real) == 4 ? 1e-6 : 1e-14), root_epsilon = real(sizeof(real) == 4 ? 3.5e-4 : 1.5e-8);
 bool acted = false, one = false, unknown = false, learned = false, suspect = false;
 int gear = 0; bool restarted = false, guesses = true; real onward = real(1.0), smooth = real(0.0), sharper = real(0.0);
-int tries = 0, stalls = 0, choice = FIRST; real left_over = real(0.0);
+bool stale = false; int tries = 0, stalls = 0, choice = FIRST; real left_over = real(0.0);
 real missed0, missed1, missed2, missed3, missed4, missed5;""".replace("FIRST", str(FIRST))
 SCALED = ("V", "W", *HISTORY)  # fields that are proportional to the step
 SHARED = {"row_of_world": "real* const", "kinds": "const int* const", "bases": "const int* const", "acts": "const int* const"}

@@ -21,7 +21,7 @@ from typing import Any
 from sharnir.contact.cones import NUMBERS, SPEEDS, VECTORS, cone_solver
 from sharnir.emit.algebra import ZERO, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, minimum, node, select, sqrt, value
-from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT
+from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, ROLLING, SPINNING
 from sharnir.engine.tree.row_storage import RESPONSES, ClosureView, LoopRows, RowLoopTree
 from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches, diagonal_of
 from sharnir.laws.axis import not_
@@ -32,16 +32,25 @@ SLOP = 1e-5  # of the scene's length: an overlap that is as small is left alone
 BOUNCES = 2.0  # times what falls in a step: what approaches more slowly is not thrown back
 IMPACTS = 40  # rounds of impacts that follow each other in an instant
 PARTINGS = 10  # rounds, at most, in which overlapping bodies are displaced
+SETTLED = 1e-7  # of the bound of a moment: what the normal impulse may change of it in the last pass
+HELD = 1e-5  # of a point's own response: how much it yields to what changes its normal impulse from step to step, so that
+# impulses which depend on each other stay near those of the last step
+ALIGNED = 1e-4  # rad, by which the axes of rolling friction may be off
 NEAR = 1e-9  # rad or of the scene's length: gaps that are closed
 
 
 class Contact(Kind):
     """A point of contact: `axis_a` is the normal, from a to b, `axis_b` a direction across it, world axes.
 
-    `length` and `ratio` are the coefficients of friction along `axis_b` and across both; `surface` is how fast b's surface runs
-    over a's beside the motion of the bodies, m/s; `last` the impulse of the last step, N·s. The points lie on the two surfaces:
-    beside `core_a` and `core_b`, which turn with the bodies: corners, centres of balls and of wheels. Both bodies feel impulses
-    at one point: b's, where `share` is 1, a's, where it is 0, or between these.
+    `friction_along` and `friction_across` are the coefficients of friction along `axis_b` and across both; `surface` is how fast
+    b's surface runs over a's beside the motion of the bodies, m/s; `last` a quarter of the force of the last step, N. The points
+    lie on the two surfaces: beside `core_a` and `core_b`, which turn with the bodies: corners, centres of balls and of wheels.
+    Both bodies feel impulses at one point: b's, where `share` is 1, a's, where it is 0, or between these.
+
+    With a `stiffness` the normal is a spring and damper, 0 ≤ u_n + kχ/(kΔt + d) + p_n/(kΔt² + dΔt) ⟂ p_n ≥ 0, and takes no part
+    in impacts. With a shear stiffness the surface yields across the normal, as a tire's tread does (`laws.contact.tread`), and
+    what it yields fades at the rate `fade`, 1/s. A point on a belt has the link `belt` that drives it, turning in the link
+    `frame` about `belt_axis`; `belt_pull`, m, is the velocity of b's surface over a's by its spin.
     """
 
     rows = 3
@@ -49,9 +58,12 @@ class Contact(Kind):
 
     def begin(self, c: Any) -> None:
         super().begin(c)
+        c.put_row(0, "near", 0.0)
         c.turns_a, c.turns_b = c.a.R @ c.core_a, c.b.R @ c.core_b
         for _ in c.rows.unless_resting():
-            c.line_1 = point_speed(c.b, c.start_b) - point_speed(c.a, c.start_a)
+            belt, frame = belt_of(c)
+            runs = c.belt_pull * dot(c.belt_axis, belt.W - frame.W)
+            c.line_1 = point_speed(c.b, c.start_b) - point_speed(c.a, c.start_a) + runs
             c.blow = ZERO
 
     def start_gap(self, c: Any) -> list[Any]:
@@ -59,13 +71,13 @@ class Contact(Kind):
 
     def guess(self, c: Any, k: int) -> Any:
         n, s = c.axis_a, c.axis_b
-        e, by = ((n, 1.0), (s, c.length), (cross(n, s), c.ratio))[k]
+        e, by = ((n, 1.0), (s, c.friction_along), (cross(n, s), c.friction_across))[k]
         return select(by > 0.0, dot(c.last, e) / select(by > 0.0, by, 1.0), 0.0) * (c.h * c.h)
 
     def directions(self, c: Any) -> tuple[Vector, Vector, Vector]:
         n, t = c.axis_a, c.axis_b
         rubs = select(c.rows.closing, 0.0, 1.0)
-        return n, t * (c.length * rubs), cross(n, t) * (c.ratio * rubs)
+        return n, t * (c.friction_along * rubs), cross(n, t) * (c.friction_across * rubs)
 
     def evaluate(self, c: Any) -> list[Any]:
         a, b = c.a, c.b
@@ -73,27 +85,53 @@ class Contact(Kind):
         r_a = a.M @ c.turns_a + (c.start_a - c.turns_a)
         r_b = b.M @ c.turns_b + (c.start_b - c.turns_b)
         half = b.u + cross(b.g, r_b) - a.u - cross(a.g, r_a)
-        rests, closes, h = c.rows.resting, c.rows.closing, c.h
+        rests, closes, h, yields = c.rows.resting, c.rows.closing, c.h, c.stiffness > 0.0
         gap = dot(n, c.start)
         apart = c.start + half
         c.arm_a, c.arm_b = r_a + apart * c.share, r_b - apart * (1.0 - c.share)
         before = c.line_1
         u0, closed = dot(n, before), gap + 2.0 * dot(n, half)
-        c.soft = closed
-        runs = c.surface * (h * select(rests, 0.5, 0.25))
+        c.end_gap = closed
+        belt, frame = belt_of(c)
+        runs = c.surface * (h * select(rests, 0.5, 0.25)) + c.belt_pull * dot(c.belt_axis, belt.g - frame.g)
         w = b.u + cross(b.g, c.arm_b) - a.u - cross(a.g, c.arm_a) + runs - before * select(rests, 0.0, 0.5)
         touches = (c.by_b > 0.5) | (gap <= NEAR / c.rows.tree.per_metre + absolute(u0) * NEAR)
         slop = SLOP / c.rows.tree.per_metre
-        off = rests & not_(select(closes, c.rows.parting, touches & ((c.hits > 0.5) | c.rows.last_impact)))
+        struck = touches & ((c.hits > 0.5) | c.rows.last_impact)
+        off = rests & (yields | not_(select(closes, c.rows.parting, struck)))
         passes = not_(rests) & bounces(c, c.restitution, u0) & (gap > slop) & (gap + 2.0 * u0 < 0.0)
         c.put_row(0, "high", select(off | passes, -1.0, 1.0))
         least = select(closes, -0.5 * (gap + 0.5 * slop), select(rests, 0.0, 0.5 * minimum(0.0, -gap - u0)))
-        return [dot(n, w) - least, dot(s, w), dot(t, w)]
+        spring = 0.25 * h * c.stiffness * gap / select(yields, c.stiffness * h + c.damping, 1.0)
+        held = select(rests, 0.0, c.row(0, "near") * (c.impulse(0) - self.guess(c, 0)))
+        normal = dot(n, w) + select(yields & not_(rests), self.softness(c, 0) * c.impulse(0) + spring, held - least)
+        return [normal, *(dot(e, w) + self.yielding(c, k) for k, e in ((1, s), (2, t)))]
+
+    def tread(self, c: Any, k: int) -> tuple[Any, Any]:
+        """Of a direction across the normal: the coefficient of friction, and the shear stiffness."""
+        return ((c.friction_along, c.shear_along), (c.friction_across, c.shear_across))[k - 1]
+
+    def yielding(self, c: Any, k: int) -> Any:
+        """What the tread yields, as a speed: by the impulse of the step, and by that of the last one."""
+        rubs, shear = self.tread(c, k)
+        e = (c.axis_b, cross(c.axis_a, c.axis_b))[k - 1]
+        yields = not_(c.rows.resting) & (shear > 0.0)
+        start = dot(c.last, e) * rubs / select(shear > 0.0, shear, 1.0)
+        return select(yields, self.softness(c, k) * c.impulse(k) - start, 0.0)
+
+    def softness(self, c: Any, k: int) -> Any:
+        h, works = c.h, not_(c.rows.resting)
+        if k == 0:
+            yields = works & (c.stiffness > 0.0)
+            return select(yields, 1.0 / select(yields, h * (c.stiffness * h + c.damping), 1.0), 0.0)
+        rubs, shear = self.tread(c, k)
+        yields = works & (shear > 0.0)
+        return select(yields, rubs * rubs * (1.0 + h * c.fade) / select(yields, shear * h * h, 1.0), 0.0)
 
     def opening(self, c: Any, gaps: list[Any]) -> Any:
         """None: what overlaps is noted apart."""
         over = minimum(0.0, gaps[0])
-        c.rows.raise_overlap(select(c.rows.closing, over * over, 0.0))
+        c.rows.raise_overlap(select(c.rows.closing & not_(c.stiffness > 0.0), over * over, 0.0))
         return 0.0
 
     def unit(self, c: Any) -> Any:
@@ -103,6 +141,29 @@ class Contact(Kind):
         return [(-e, cross(e, c.arm_a), e, cross(c.arm_b, e)) for e in self.directions(c)]
 
     rates = wrenches
+
+    def belt_moments(self, c: Any) -> list[Vector]:
+        """Of every row, the moment on the link that drives the belt."""
+        return [c.belt_axis * dot(c.belt_pull, e) for e in self.directions(c)]
+
+    def push(self, c: Any, impulses: list[Any]) -> None:
+        super().push(c, impulses)
+        for _ in c.rows.when(c.belt > -0.5):
+            total = ZERO
+            for m, p in zip(self.belt_moments(c), impulses, strict=True):
+                total = total + m * p
+            belt, frame = belt_of(c)
+            belt.add(row_n=total)
+            frame.add(row_n=-total)
+
+    def enter(self, c: Any, exact: bool) -> None:
+        super().enter(c, exact)
+        for _ in c.rows.when(c.belt > -0.5):
+            belt, frame = belt_of(c)
+            for k, m in enumerate(self.belt_moments(c)):
+                c.rows.add(belt, k, (ZERO, m), (ZERO, m))
+                c.rows.add(frame, k, (ZERO, -m), (ZERO, -m))
+                c.put_row(k, "size_n", c.row(k, "size_n") + dot(m, m) * 2.0)
 
     def force(self, c: Any, impulses: list[Any]) -> Vector:
         n, s, t = self.directions(c)
@@ -130,15 +191,22 @@ class Contact(Kind):
         force = self.force(c, [c.impulse(k) for k in range(3)])
         c.force = force
         c.rows.tree.note_work(-(dot(force, c.surface) * (4.0 / c.h)))
-        c.rows.note_overlap(c.soft < -(SLOP / c.rows.tree.per_metre))
-        c.by_b = select((p > 0.0) | (c.soft < 0.0), 1.0, 0.0)  # it touched, wherever displacements lead
+        c.last = force * (1.0 / (c.h * c.h))  # for the next part of a step that is divided
+        hard = not_(c.stiffness > 0.0)
+        c.rows.note_overlap(hard & (c.end_gap < -(SLOP / c.rows.tree.per_metre)))
+        c.by_b = select(hard & ((p > 0.0) | (c.end_gap < 0.0)), 1.0, 0.0)  # it touched, wherever displacements lead
         slow = SLOW * 0.5 * c.h * c.rows.tree.fall + SLANTED * sqrt(dot(c.line_1, c.line_1))
-        return (u0 < -slow) & ((p > 0.0) | (c.row(0, "high") < 0.0) & (c.soft < 0.0))
+        return hard & (u0 < -slow) & ((p > 0.0) | (c.row(0, "high") < 0.0) & (c.end_gap < 0.0))
+
+
+def belt_of(c: Any) -> tuple[Any, Any]:
+    """The link that drives the belt on which a point lies, and the one in which it turns; the ground where there is no belt."""
+    return c.rows.end(c.at, "belt"), c.rows.end(c.at, "frame")
 
 
 def bounces(c: Any, restitution: Any, u: Any) -> Any:
-    """Whether what approaches at u (½ h times a speed) is thrown back."""
-    return (restitution > 0.0) & (u < -(BOUNCES * 0.5 * c.h * c.rows.tree.fall))
+    """Whether what approaches at u (½ h times a speed) is thrown back; not by what yields."""
+    return (restitution > 0.0) & not_(c.stiffness > 0.0) & (u < -(BOUNCES * 0.5 * c.h * c.rows.tree.fall))
 
 
 def point_speed(link: Any, arm: Vector) -> Vector:
@@ -200,10 +268,10 @@ class Friction(AxisLaw):
 
 
 class Limit(AxisLaw):
-    """A limit: `ratio` is 1 for the lower, −1 for the upper one."""
+    """A limit: `side` is 1 for the lower, −1 for the upper one."""
 
     def evaluate(self, c: Any) -> list[Any]:
-        a, rests, side = c.a, c.rows.resting, c.ratio
+        a, rests, side = c.a, c.rows.resting, c.side
         by = side * select(rests, 1.0, a.ratio)
         c.by_a = by
         u0, h = side * a.u0, c.h
@@ -215,7 +283,7 @@ class Limit(AxisLaw):
         c.put_row(0, "high", select(off | passes, 0.0, UNBOUNDED))
         a.row_limit = side * c.impulse(0)
         least = select(c.rows.closing, -0.5 * room, select(rests, 0.0, 0.25 * h * minimum(0.0, -2.0 * room / h - u0)))
-        c.soft = room + side * 2.0 * a.ratio * a.z
+        c.end_gap = room + side * 2.0 * a.ratio * a.z
         return [by * a.z - select(rests, 0.0, 0.25 * h * u0) - least]
 
     def choose(self, c: Any) -> Any:
@@ -228,16 +296,149 @@ class Limit(AxisLaw):
         return c.a.restitution
 
     def keep(self, c: Any) -> Any:
-        a, p, side = c.a, c.impulse(0), c.ratio
+        a, p, side = c.a, c.impulse(0), c.side
         c.force = Vector(side * p, 0.0, 0.0)
-        acts, passed = p > 0.0, not_(c.row(0, "high") > 0.0) & (c.soft < 0.0)
+        acts, passed = p > 0.0, not_(c.row(0, "high") > 0.0) & (c.end_gap < 0.0)
         a.limit = select(acts, side * p, a.limit)
         c.by_b = select(passed, 1.0, 0.0)
         c.rows.note_overlap(passed)
         return (acts & (side * a.u0 < -(SLOW * c.rows.tree.fall))) | passed
 
 
-LAWS: dict[int, Kind] = {CONTACT: Contact(), FRICTION: Friction(), LIMIT: Limit()}
+class Turning(Kind):
+    """A moment that resists how b turns on a at a point of contact, at most `lever` times the normal impulse of the point.
+
+    That impulse is the one of the pass: it is in the row that stands `rows_back` rows before this one. Impacts know no such
+    moments.
+    """
+
+    closes = False
+
+    def begin(self, c: Any) -> None:
+        c.start = c.b.W - c.a.W
+        c.put_row(0, "could", 0.0)
+
+    def start_gap(self, c: Any) -> list[Any]:
+        return [0.0]
+
+    def axis(self, c: Any) -> Vector:
+        """About which the moment acts."""
+        raise NotImplementedError
+
+    def spin(self, c: Any) -> Vector:
+        """How b turns on a at the end of the step, times ¼ h."""
+        spin: Vector = c.b.g - c.a.g - c.start * select(c.rows.resting, 0.0, 0.5)
+        return spin
+
+    def bound(self, c: Any) -> Any:
+        most = select(c.rows.resting, 0.0, c.lever * maximum(0.0, c.rows.host_impulse(c)))
+        c.put_row(0, "low", -most)
+        c.put_row(0, "high", most)
+        return most
+
+    def unit(self, c: Any) -> Any:
+        return 0.0
+
+    def wrenches(self, c: Any) -> Wrenches:
+        e = self.axis(c)
+        return [(ZERO, -e, ZERO, e)]
+
+    rates = wrenches
+
+    def choose(self, c: Any) -> Any:
+        return False
+
+    def keep(self, c: Any) -> Any:
+        return False
+
+
+class Spinning(Turning):
+    """Torsional friction, about the normal `axis_a`."""
+
+    def axis(self, c: Any) -> Vector:
+        normal: Vector = c.axis_a
+        return normal
+
+    def guess(self, c: Any, k: int) -> Any:
+        return 0.0
+
+    def evaluate(self, c: Any) -> list[Any]:
+        self.bound(c)
+        return [dot(c.axis_a, self.spin(c))]
+
+
+class Rolling(Turning):
+    """One of the two rows of rolling friction across the normal, whose moments together lie in a disc.
+
+    `line` is the direction of the moment that is expected, by the spin and the moment of the last pass; the first row acts along
+    it and is bounded by the disc's radius R. The other row, where `across` is 1, follows the first: w + p |spin|/R = 0 is how a
+    moment that is opposite to the spin turns with it, and 0 where both are aligned. What is inside the disc is held in both.
+    """
+
+    def begin(self, c: Any) -> None:
+        super().begin(c)
+        n = c.axis_a
+        c.line = direction(across_of(n, c.start) * -1.0, c.axis_b)
+
+    def axis(self, c: Any) -> Vector:
+        n, d = c.axis_a, c.line
+        other = cross(n, d)
+        return Vector(*(select(c.across > 0.5, y, x) for x, y in zip(d, other, strict=True)))
+
+    def guess(self, c: Any, k: int) -> Any:
+        """As it rolls."""
+        spin = across_of(c.axis_a, c.start)
+        rolls = (dot(spin, spin) > 0.0) & not_(c.across > 0.5)
+        return select(rolls, c.lever * maximum(0.0, c.rows.host_impulse(c)), 0.0)
+
+    def evaluate(self, c: Any) -> list[Any]:
+        n, d, second = c.axis_a, c.line, c.across > 0.5
+        spin = across_of(n, self.spin(c))
+        most = self.bound(c)
+        along, across = (select(second, c.row(i, "impulse"), c.row(j, "impulse")) for i, j in ((-1, 0), (0, 1)))
+        moment = d * along + cross(n, d) * across
+        speed, response = sqrt(dot(spin, spin)), c.row(0, "could") + select(second, c.row(-1, "could"), c.row(1, "could"))
+        c.soft = select(second & (most > 0.0), speed / select(most > 0.0, most, 1.0), 0.0)
+        aim = moment * response - spin
+        ahead = direction(aim, d)
+        turned, reach = cross(d, ahead), 0.9 * most * response
+        counts = (response > 0.0) & (most > 0.0) & (dot(aim, aim) > reach * reach)
+        c.rows.factor_again(counts & (dot(turned, turned) > ALIGNED * ALIGNED))
+        c.line_1 = Vector(*(select(counts | not_(response > 0.0), x, y) for x, y in zip(ahead, d, strict=True)))
+        c.arm_a, c.arm_b = moment, spin
+        return [self.rate(c)]
+
+    def rate(self, c: Any) -> Any:
+        """The speed of the row, with what follows the moment."""
+        return dot(self.axis(c), c.arm_b) + c.soft * c.impulse(0)
+
+    def softness(self, c: Any, k: int) -> Any:
+        return c.soft
+
+    def enter(self, c: Any, exact: bool) -> None:
+        """Rows act along other axes from here on, with the same moment."""
+        c.line = c.line_1
+        c.put_row(0, "impulse", dot(self.axis(c), c.arm_a))
+        c.put_row(0, "gap", self.rate(c) * 2.0)
+        super().enter(c, exact)
+
+
+def across_of(n: Vector, x: Vector) -> Vector:
+    """What of x is across n."""
+    out: Vector = x - n * dot(n, x)
+    return out
+
+
+def direction(x: Vector, other: Vector) -> Vector:
+    """The direction of x; `other` where it has none."""
+    square = dot(x, x)
+    by = select(square > 0.0, 1.0 / sqrt(select(square > 0.0, square, 1.0)), 0.0)
+    return Vector(*(select(square > 0.0, y * by, z) for y, z in zip(x, other, strict=True)))
+
+
+LAWS: dict[int, Kind] = {
+    CONTACT: Contact(), FRICTION: Friction(), LIMIT: Limit(), SPINNING: Spinning(), ROLLING: Rolling(),
+}  # fmt: skip
 WITH_LAWS = CLOSURES | LAWS
 
 
@@ -353,17 +554,40 @@ class LawRows(LoopRows):
         super().factor()
         p, soft = self.program, self._place("soft", "r")
         p.forget(f"for (int r = 0; r < n_equal; ++r) if ({self.row_place('pivot')} == real(0.0)) {soft} = real(-1.0);")
+        near = self._place("near", "r")
+        p.forget(f"""if (!resting) for (int e = 0; e < n_elements; ++e) {{ const int r = element[e], c = t_of[e], at = row_at(r);
+if (t_kind[c] == {CONTACT} && {soft} == real(0.0)) {{ real own = real(0.0);
+for (int i = 0; i < size_of(e); ++i) own += spread(at, i)*collect(at, i);
+{near} = {soft} = real({HELD})*own; }} }}""")
 
     def solve(self) -> None:
         self.program.forget(solve_text(self.row_place))
+        lever, back = (f"given({self.given[name]})" for name in ("lever", "rows_back"))
+        self.program.forget(f"""if (!resting) for (int c = n_equal_closures; c < n_closures; ++c)
+if (t_kind[c] == {SPINNING} || t_kind[c] == {ROLLING}) {{ const int r = t_row_start[c], point = r - (int){back};
+const real now = {lever}*wp::max(real(0.0), {self._place("impulse", "point")} + {self._place("rest", "point")});
+if (wp::abs(now - {self._place("high", "r")}) > real({SETTLED})*now) ++changed; }}""")
+
+    def say_ends(self) -> None:
+        super().say_ends()
+        for side in ("belt", "frame"):
+            link = f"(int)given({self.given[side]})"
+            self.program.say(f"const int end_{side} = {self.tree.row}*({link} + 1); (void)end_{side};")
+            self.program.say(f"const int rows_end_{side} = {self.tree.row_place(link)}; (void)rows_end_{side};")
+
+    def when(self, condition: Any) -> Iterator[None]:
+        with self.program.block("if ({0}) {{", condition):
+            yield
+
+    def host_impulse(self, c: Any) -> Any:
+        """The normal impulse of the point whose turning a closure resists."""
+        return self.get("impulse", f"(t_row_start[c] - (int)given({self.given['rows_back']}))")
 
     def laws(self) -> Iterator[tuple[ClosureView, Any]]:
         """Closures of laws and their kind."""
-        p, row = self.program, self.tree.row
+        p = self.program
         with self.tree.sweep(), p.block("for (int c = n_equal_closures; c < n_closures; ++c) {"):
-            p.say(f"const int end_a = {row}*(t_a[c] + 1), end_b = {row}*(t_b[c] + 1);")
-            for side in "ab":
-                p.say(f"const int rows_end_{side} = {self.tree.row_place(f't_{side}[c]')};")
+            self.say_ends()
             for kind, law in LAWS.items():
                 with p.block(f"{'' if kind == CONTACT else 'else '}if (t_kind[c] == {kind}) {{"):
                     yield ClosureView(self, "c"), law

@@ -11,7 +11,7 @@ from sharnir.collision.data import CONE as CONE_KIND
 from sharnir.collision.data import CYLINDER as CYLINDER_KIND
 from sharnir.collision.data import ELLIPSOID as ELLIPSOID_KIND
 from sharnir.contact.cones import cone_memory
-from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, PARAMETERS, SPEEDS
+from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, PARAMETERS, ROLLING, SPEEDS, SPINNING
 from sharnir.engine.tree.contact_rows import LawRows
 from sharnir.engine.tree.forest import HINGE, PRESCRIBED, SLIDER
 from sharnir.engine.tree.row_runtime import AT_BLOW, carried, kept
@@ -22,21 +22,28 @@ from sharnir.engine.tree.storage import offsets
 from sharnir.types import real, vec3
 
 MOST_ROWS = 240  # of laws in a world
+SLIDES = 1.0e-3  # m/s: a point that moves faster slides, and has the dynamic coefficient
 NEAR_LIMIT = 4.0  # times what an axis moves in a step, and may be accelerated in it: a limit that is nearer may act
 GIVEN = offsets(PARAMETERS)
 ROUND = " || ".join(f"kind == {int(k)}" for k in (SPHERE, CAPSULE, CYLINDER_KIND, CONE_KIND, ELLIPSOID_KIND))
 GIVEN_SIZE = wp.constant(sum(PARAMETERS.values()))
+AT_END_GAP = wp.constant(offsets(CLOSURE_WORK)["end_gap"])
 AT_POINT_A, AT_POINT_B = (wp.constant(GIVEN[name]) for name in ("point_a", "point_b"))
-IS_HINGE, IS_SLIDER, IS_CONTACT, IS_FRICTION = (wp.constant(k) for k in (HINGE, SLIDER, CONTACT, FRICTION))
+IS_HINGE, IS_SLIDER, IS_FRICTION, IS_LIMIT = (wp.constant(k) for k in (HINGE, SLIDER, FRICTION, LIMIT))
 AT_KIND, AT_A = (wp.constant(len(COUNTS) + TABLES.index(name)) for name in ("kind", "a"))
 CYLINDER, CONE, ELLIPSOID = (int(k) for k in (CYLINDER_KIND, CONE_KIND, ELLIPSOID_KIND))
 
 
-def room_of(points: int, axes: int, depth: int, links: int) -> dict[str, int]:
-    """How much room the rows of so many points and axes with laws need: closures, rows and links on their paths."""
-    closures = min(points, MOST_ROWS // 3) + 2 * axes
-    rows = min(3 * points, MOST_ROWS) + 2 * axes
-    return {"closures": closures, "rows": rows, "paths": closures * min(2 * depth, links)}
+def room_of(points: int, axes: int, path: int, turning: int = 0) -> dict[str, int]:
+    """How much room the rows of so many points and axes with laws need: closures, rows and links on their paths.
+
+    Args:
+        path: links on the path of a closure, at most.
+        turning: rows of a point that resist turning.
+    """
+    points = min(points, MOST_ROWS // (3 + turning))
+    closures, rows = points * (1 + turning) + 2 * axes, points * (3 + turning) + 2 * axes
+    return {"closures": closures, "rows": rows, "paths": closures * path, "path": path}
 
 
 def table_room(room: dict[str, int], tables: Any, links: int) -> dict[str, int]:
@@ -54,12 +61,12 @@ def table_room(room: dict[str, int], tables: Any, links: int) -> dict[str, int]:
     return out | dict.fromkeys(("width", "place", "root", "next", "near_start", "queue"), links + 1)
 
 
-def law_memory(room: dict[str, int], tables: Any, links: int, depth: int) -> int:
+def law_memory(room: dict[str, int], tables: Any, links: int) -> int:
     """Numbers of working memory for the rows of laws, beside those of `tables`."""
     rows, speeds, sizes = room["rows"], 6 * links, tables.sizes()
     work = sum(CLOSURE_WORK.values()) * room["closures"] + len(PER_ROW) * rows
     kept = len(LawRows.kept)
-    work += kept * rows * 6 * min(2 * depth, links) + (kept - len(RESPONSES)) * sizes["responses"]
+    work += kept * rows * 6 * room["path"] + (kept - len(RESPONSES)) * sizes["responses"]
     return work + cone_memory(rows + sizes["rows"], speeds, speeds * (speeds + 1) // 2)
 
 
@@ -123,17 +130,19 @@ int c = equal_closures, r = equal, path = t_path_start[equal_closures], lost = 0
 const real h = x.settings.dt.data[0];
 #define give(k) x.row_numbers.data[({sum(PARAMETERS.values())}*c + (k))*x.row_stride + w*x.row_world]
 #define table(a, k) (*(const real*)((const char*)x.a.data + (k)*x.a.strides[0] + w*x.a.strides[1]))
-const auto add = [&](int kind, int a, int b, int rows, int point) -> bool {{
+const auto add = [&](int kind, int a, int b, int rows, int point, int belt = -1, int frame = -1) -> bool {{
 if (c - equal_closures >= x.most_laws || r - equal + rows > x.most_rows) {{ ++lost; return false; }}
-const int begin = path; int size = 0, i = a, j = b;
-while (i >= 0 || j >= 0) {{ const int k = i > j ? i : j;
+const int begin = path; int size = 0, ends[4] = {{a, b, belt, frame}};
+for (;;) {{ const int k = wp::max(wp::max(ends[0], ends[1]), wp::max(ends[2], ends[3])); if (k < 0) break;
 if (path - t_path_start[equal_closures] >= x.most_paths) {{ path = begin; ++lost; return false; }}
 t_path[path] = k; t_offset[path] = size; t_speeds[path] = speeds_of[kinds[k]]; size += t_speeds[path]; ++path;
-const int next = bases[k]; if (i == k) i = next; if (j == k) j = next; }}
+for (int e = 0; e < 4; ++e) if (ends[e] == k) ends[e] = bases[k]; }}
 t_kind[c] = kind; t_a[c] = a; t_b[c] = b;
 x.point_of.data[c - equal_closures + x.most_laws*w] = point;
 for (int k = 0; k < rows; ++k) {{ t_y_start[r + 1] = t_y_start[r] + size; ++r; }}
-t_row_start[c + 1] = r; t_path_start[c + 1] = path; return true; }};
+t_row_start[c + 1] = r; t_path_start[c + 1] = path;
+give({GIVEN["on"]}) = real(1.0); give({GIVEN["belt"]}) = real(belt); give({GIVEN["frame"]}) = real(frame); return true; }};
+const auto moving = [&](int body) {{ const int link = x.link_of.data[body]; return link >= 0 && kinds[link] >= 0 ? link : -1; }};
 const auto local = [&](int link, int body, const vec& p) -> vec {{
 if (link < 0) return p;
 const auto turn = wp::mul(shared(state.rotation, body), shared(own_turn, link));
@@ -142,12 +151,12 @@ return wp::quat_rotate_inv(turn, wp::sub(p, origin)); }};
 const int points = x.contacts.count.data[w];
 for (int p = 0; p < points; ++p) {{
 const int body_a = cell(contacts.body_a, p), body_b = cell(contacts.body_b, p);
-int a = x.link_of.data[body_a], b = x.link_of.data[body_b];
-if (a >= 0 && kinds[a] < 0) a = -1;
-if (b >= 0 && kinds[b] < 0) b = -1;
+const int a = moving(body_a), b = moving(body_b);
+const int driven = cell(contacts.belt_body, p) > 0 ? moving(cell(contacts.belt_body, p)) : -1;
+const int frame = driven >= 0 ? moving(cell(contacts.belt_frame, p)) : -1;
 const bool held_a = a < 0 || kinds[a] == {PRESCRIBED}, held_b = b < 0 || kinds[b] == {PRESCRIBED};
-if (held_a && held_b) continue;  // nothing moves
-if (!add({CONTACT}, a, b, 3, p)) continue;
+if (held_a && held_b && driven < 0) continue;  // nothing moves
+if (!add({CONTACT}, a, b, 3, p, driven, frame)) continue;
 const vec n = cell(contacts.normal, p), at = cell(contacts.point, p); const real gap = cell(contacts.gap, p);
 const vec pa = local(a, body_a, wp::sub(at, wp::mul(n, real(0.5)*gap)));
 const vec pb = local(b, body_b, wp::add(at, wp::mul(n, real(0.5)*gap)));
@@ -156,19 +165,42 @@ if (!(wp::length_sq(s) > real(0.5))) {{
 const vec e = wp::abs(n[0]) < real(0.6) ? vec(real(1.0), real(0.0), real(0.0)) : vec(real(0.0), real(1.0), real(0.0));
 s = wp::normalize(wp::cross(wp::cross(n, e), n)); }}
 auto mu = cell(contacts.friction, p); const vec last = cell(contacts.impulse, p), runs = cell(contacts.surface, p);
-const real dynamic = cell(contacts.dynamic, p);
-if (dynamic < mu[0]) {{ const vec slides = wp::sub(last, wp::mul(n, wp::dot(n, last)));  // it did
-if (wp::length(slides) >= real(0.999)*dynamic*wp::dot(n, last)
-&& wp::dot(n, last) > real(0.0)) mu = wp::mul(mu, dynamic/mu[0]); }}
+const bool tire = (cell(contacts.special, p) & 1) != 0;
+const vec pull = driven >= 0 ? cell(contacts.belt_pull, p) : vec(), axle = driven >= 0 ? cell(contacts.belt_axis, p) : vec();
+const vec arm_a = wp::sub(at, shared(state.position, body_a)), arm_b = wp::sub(at, shared(state.position, body_b));
+const vec turn_a = wp::cross(shared(state.spin, body_a), arm_a), turn_b = wp::cross(shared(state.spin, body_b), arm_b);
+const vec over = wp::sub(shared(state.velocity, body_b), shared(state.velocity, body_a));
+if (cell(contacts.dynamic, p) < mu[0]) {{ bool slides;
+if (tire) {{ const real first = wp::dot(s, last)*mu[1], second = wp::dot(wp::cross(n, s), last)*mu[0];
+// a tread that holds slips, too
+slides = wp::sqrt(first*first + second*second) > real(0.999)*wp::dot(n, last)*mu[0]*mu[1]; }}
+else {{ vec slip = wp::add(wp::add(over, wp::sub(turn_b, turn_a)), runs);
+if (driven >= 0) slip = wp::add(slip, wp::mul(pull, wp::dot(axle, wp::sub(shared(state.spin, cell(contacts.belt_body, p)),
+shared(state.spin, cell(contacts.belt_frame, p))))));
+slides = wp::length(wp::sub(slip, wp::mul(n, wp::dot(n, slip)))) > real({SLIDES}); }}
+if (slides) mu = wp::mul(mu, cell(contacts.dynamic, p)/mu[0]); }}
+real fade = real(0.0); const bool yields = tire && cell(contacts.relaxation, p) > real(0.0);
+if (yields) {{ const bool of_a = (cell(contacts.special, p) & 8) != 0;  // how fast the middle of the wheel passes the ground
+vec passes = of_a ? wp::add(over, turn_b) : wp::sub(over, turn_a); passes = wp::sub(passes, wp::mul(n, wp::dot(n, passes)));
+fade = wp::length(passes)/cell(contacts.relaxation, p); }}
 const int shape_a = cell(contacts.shape_a, p), shape_b = cell(contacts.shape_b, p);
 for (int k = 0; k < 3; ++k) {{ give({GIVEN["point_a"]} + k) = pa[k]; give({GIVEN["point_b"]} + k) = pb[k];
 give({GIVEN["axis_a"]} + k) = n[k]; give({GIVEN["axis_b"]} + k) = s[k];
-give({GIVEN["surface"]} + k) = runs[k]; give({GIVEN["last"]} + k) = last[k]*(real(0.25)/h); }}
-give({GIVEN["length"]}) = mu[0]; give({GIVEN["ratio"]}) = mu[1]; give({GIVEN["restitution"]}) = cell(contacts.restitution, p);
+give({GIVEN["surface"]} + k) = runs[k]; give({GIVEN["last"]} + k) = last[k]*(real(0.25)/h);
+give({GIVEN["belt_axis"]} + k) = axle[k]; give({GIVEN["belt_pull"]} + k) = pull[k]; }}
+give({GIVEN["friction_along"]}) = mu[0]; give({GIVEN["friction_across"]}) = mu[1];
+give({GIVEN["restitution"]}) = cell(contacts.restitution, p); give({GIVEN["fade"]}) = fade;
+give({GIVEN["stiffness"]}) = cell(contacts.stiffness, p); give({GIVEN["damping"]}) = cell(contacts.damping, p);
+give({GIVEN["shear_along"]}) = yields ? cell(contacts.shear, p)[0] : real(0.0);
+give({GIVEN["shear_across"]}) = yields ? cell(contacts.shear, p)[1] : real(0.0);
 const auto core = [&](int shape, int body, int link, const vec& at, const vec& inward) -> vec {{
 const int kind = x.shapes.kind.data[shape];
-if (kind == {CYLINDER} || kind == {CONE} || kind == {ELLIPSOID}) return local(link, body, wp::add(shared(state.position, body),
-wp::quat_rotate(shared(state.rotation, body), x.shapes.position.data[shape])));
+if (kind == {CYLINDER} || kind == {CONE} || kind == {ELLIPSOID}) {{
+vec middle = wp::add(shared(state.position, body), wp::quat_rotate(shared(state.rotation, body), x.shapes.position.data[shape]));
+if (kind == {CYLINDER}) {{ const vec axle = wp::quat_rotate(shared(state.rotation, body), wp::quat_rotate(
+x.shapes.rotation.data[shape], vec(real(0.0), real(0.0), real(1.0))));  // beside the point, on the axle
+middle = wp::add(middle, wp::mul(axle, wp::dot(axle, wp::sub(at, middle)))); }}
+return local(link, body, middle); }}
 return local(link, body, wp::add(at, wp::mul(inward, x.shapes.radius.data[shape]))); }};
 const auto is_round = [&](int shape) {{ const int kind = x.shapes.kind.data[shape]; return {ROUND}; }};
 const bool round_a = is_round(shape_a), round_b = is_round(shape_b);  // the point goes with what is round
@@ -176,20 +208,27 @@ give({GIVEN["share"]}) = round_b && !round_a ? real(1.0) : round_a && !round_b ?
 const vec ca = core(shape_a, body_a, a, wp::sub(at, wp::mul(n, real(0.5)*gap)), wp::mul(n, real(-1.0)));
 const vec cb = core(shape_b, body_b, b, wp::add(at, wp::mul(n, real(0.5)*gap)), n);
 for (int k = 0; k < 3; ++k) {{ give({GIVEN["core_a"]} + k) = ca[k]; give({GIVEN["core_b"]} + k) = cb[k]; }}
-give({GIVEN["on"]}) = real(1.0); ++c; }}
+++c;
+const auto resist = [&](int kind, real lever, int back, real across) {{ if (!add(kind, a, b, 1, -1)) return;
+for (int k = 0; k < 3; ++k) {{ give({GIVEN["axis_a"]} + k) = n[k]; give({GIVEN["axis_b"]} + k) = s[k]; }}
+give({GIVEN["lever"]}) = lever; give({GIVEN["rows_back"]}) = real(back); give({GIVEN["across"]}) = across; ++c; }};
+const real rolling = cell(contacts.rolling, p), torsion = cell(contacts.torsion, p);
+if (torsion > real(0.0)) resist({SPINNING}, torsion, 3, real(0.0));
+if (rolling > real(0.0)) {{ const int back = torsion > real(0.0) ? 4 : 3;
+resist({ROLLING}, rolling, back, real(0.0)); resist({ROLLING}, rolling, back + 1, real(1.0)); }} }}
 for (int i = 0; i < links; ++i) if (acts[i] && (kinds[i] == {HINGE} || kinds[i] == {SLIDER})) {{
 const int axis = x.axis.data[i];
 if (table(control.friction_static, axis) > real(0.0)
 || table(control.friction_dynamic, axis) > real(0.0)
 || table(control.friction_load, axis) > real(0.0))
-if (add({FRICTION}, i, -1, 1, -1)) {{ give({GIVEN["on"]}) = real(1.0);
-give({GIVEN["last"]}) = cell(state.friction_impulse, axis)*(real(0.25)/h); ++c; }}
+if (add({FRICTION}, i, -1, 1, -1)) {{ give({GIVEN["last"]}) = cell(state.friction_impulse, axis)*(real(0.25)/h); ++c; }}
 const int first = x.first.data[i], at_z = first + (kinds[i] == {HINGE} ? {int(HINGE_AT["z"])} : {int(SLIDER_AT["z"])});
 const real q = cell(state.tree, first + {int(Q)});
 const real way = real({NEAR_LIMIT})*(real(2.0)*wp::abs(cell(state.tree, at_z)) + x.fall*h*h);
 for (int side = -1; side < 2; side += 2) {{
 const real room = side > 0 ? q - table(axes.lower, axis) : table(axes.upper, axis) - q;
-if (room < way) if (add({LIMIT}, i, -1, 1, -1)) {{ give({GIVEN["on"]}) = real(1.0); give({GIVEN["ratio"]}) = real(side);
+if (room < way) if (add({LIMIT}, i, -1, 1, -1)) {{ give({GIVEN["stiffness"]}) = real(0.0);
+give({GIVEN["side"]}) = real(side);
 give({GIVEN["last"]}) = wp::max(real(side)*cell(state.limit_impulse, axis), real(0.0))*(real(0.25)/h); ++c; }} }} }}
 {ORDER}
 all[{COUNTS.index("closures")}] = c; all[{COUNTS.index("rows")}] = r; all[{COUNTS.index("responses")}] = t_y_start[r];
@@ -239,7 +278,7 @@ def store_contacts(t: wp.array(dtype=TreeStep), w: int):
     count = t[0].row_tables[first] - t[0].closures
     for k in range(count):
         kind = t[0].row_tables[at_kind + k]
-        if kind != IS_CONTACT:
+        if kind == IS_FRICTION or kind == IS_LIMIT:
             axis = t[0].axis[t[0].row_tables[at_link + k]]
             force = carried(t, t[0].closures + k, w)[0] * scale
             if kind == IS_FRICTION:
@@ -252,5 +291,11 @@ def store_contacts(t: wp.array(dtype=TreeStep), w: int):
             t[0].blow[p, w] = kept(t, t[0].closures + k, w, AT_BLOW) * (real(4.0) / t[0].part[w])
             u = point_velocity(t, k, t[0].contacts.body_b[p, w], AT_POINT_B, w) + t[0].contacts.surface[p, w]
             u = u - point_velocity(t, k, t[0].contacts.body_a[p, w], AT_POINT_A, w)
+            if t[0].contacts.belt_body[p, w] > 0:
+                belt = t[0].contacts.belt_body[p, w]
+                turn = t[0].state.spin[belt, w] - t[0].state.spin[t[0].contacts.belt_frame[p, w], w]
+                u = u + t[0].contacts.belt_pull[p, w] * wp.dot(t[0].contacts.belt_axis[p, w], turn)
+            if t[0].contacts.stiffness[p, w] > real(0.0):  # which tells the energy of its spring
+                t[0].contacts.gap[p, w] = kept(t, t[0].closures + k, w, AT_END_GAP)[0]
             n = t[0].contacts.normal[p, w]
             t[0].slip[p, w] = u - n * wp.dot(n, u)

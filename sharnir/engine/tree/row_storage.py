@@ -30,7 +30,7 @@ LINK_FIELDS |= {"row_A": 1, "row_B": 9, "row_C": 9, "row_D": 9, "column_l": 3, "
 PATH = ("l", "n", "rate_l", "rate_n")  # force and moment of J, then of J₁
 LINK_FIELDS |= {f"path_{part}{k}": 3 for k in range(MOST) for part in PATH}
 VECTORS = ("start_a", "start_b", "start", "arm_a", "arm_b", "line", "line_1", "force", "blow", "turns_a", "turns_b")
-WORK = dict.fromkeys(VECTORS, 3) | dict.fromkeys(("soft", "by_a", "by_b", "hits"), 1)  # of closures
+WORK = dict.fromkeys(VECTORS, 3) | dict.fromkeys(("soft", "by_a", "by_b", "hits", "end_gap"), 1)  # of closures
 PER_ROW = (
     "impulse",
     "gap",
@@ -46,6 +46,7 @@ PER_ROW = (
     "before",
     "low",
     "high",
+    "near",
 )
 KEPT = ("last", "before")  # of these, between steps
 RESPONSES = ("y", "x", "rate")
@@ -430,12 +431,16 @@ class LoopRows(RowMath):
         return f"n_{name}"
 
     def closures(self) -> Iterator[ClosureView]:
-        p, row = self.program, self.tree.row
-        with self.tree.sweep(), p.block("for (int c = 0; c < n_closures; ++c) {"):
-            p.say(f"const int end_a = {row}*(t_a[c] + 1), end_b = {row}*(t_b[c] + 1);")
-            for side in "ab":
-                p.say(f"const int rows_end_{side} = {self.tree.row_place(f't_{side}[c]')};")
+        with self.tree.sweep(), self.program.block("for (int c = 0; c < n_closures; ++c) {"):
+            self.say_ends()
             yield ClosureView(self, "c")
+
+    def say_ends(self) -> None:
+        """Where the links of a closure begin."""
+        p, row = self.program, self.tree.row
+        p.say(f"const int end_a = {row}*(t_a[c] + 1), end_b = {row}*(t_b[c] + 1);")
+        for side in "ab":
+            p.say(f"const int rows_end_{side} = {self.tree.row_place(f't_{side}[c]')};")
 
     def kinds_of(self, c: str) -> Iterator[Any]:
         for kind, closure in self.kinds.items():
@@ -480,6 +485,9 @@ class LoopRows(RowMath):
 
     def put_field(self, c: str, name: str, x: list[Any]) -> None:
         for k, number in enumerate(x):
+            if name in PARAMETERS:
+                self.program.write(f"given({self.given[name] + k})", number)
+                continue
             self.program.write(f"number(at_closures + {self.record}*c + {self.start[name] + k})", number)
 
     def _place(self, name: str, at: str) -> str:

@@ -111,8 +111,8 @@ class Kind:
         """How moments of the row's impulses change with the turns of the links, for the second gear (`exact`)."""
         stiffen_arms(c, c.line * impulses[0])
 
-    def softness(self, c: Any) -> Any:
-        """Compliance of the row, for W; less than 0: the row has no impulse."""
+    def softness(self, c: Any, k: int) -> Any:
+        """Compliance of the k-th row, for W; less than 0: the row has no impulse."""
         return 0.0
 
     def push(self, c: Any, impulses: list[Any]) -> None:
@@ -287,7 +287,7 @@ class Spring(Kind):
         wanted = -0.25 * h * (h * c.stiffness * (a + 0.5 * by - c.length) + c.damping * by)
         return [select(acts, soft * (c.impulse(0) - wanted), 0.0)]
 
-    def softness(self, c: Any) -> Any:
+    def softness(self, c: Any, k: int) -> Any:
         return select(c.rows.resting, -1.0, c.soft)
 
     def unit(self, c: Any) -> Any:
@@ -666,7 +666,7 @@ def carry_impulses(tree: Any, response_of: Any, exact: bool) -> None:
             kind.enter(c, exact)
             for k in range(kind.rows):
                 c.put_row(k, "could", 0.0)
-                c.put_row(k, "soft", select(c.on > 0.5, kind.softness(c), -1.0))
+                c.put_row(k, "soft", select(c.on > 0.5, kind.softness(c, k), -1.0))
                 c.put_row(k, "turn", 0.0)
         for link, at in rows.path(c):
             own, turn = link.take("path_e"), dot(link.g, link.g)

@@ -481,7 +481,8 @@ class Emitted(Stage):
                 p.say(f"if (pass == 0) {{ changed = 0; {anew} smooth = real(0.0); tries = 0; stalls = 0; }}")
                 p.say(f"if (tries > 0 && patience <= {PATIENCE // 4}) {{ {anew} smooth = real(1.0); pass = 1;")
                 p.say(f"sharper = tries == {TRIES} || gear == 0 ? real({SHARPER}) : wp::sqrt(sharper); --tries; }}")
-                p.say("const bool factor = pass == 0 || changed > 0; one = patience == 0; wrong = 0; changed = 0;")
+                stale = " || stale" if self.laws_are_rows else ""
+                p.say(f"const bool factor = pass == 0 || changed > 0{stale}; one = patience == 0; wrong = 0; changed = 0;")
             else:
                 p.say("const bool factor = pass == 0;")
             yield True
@@ -491,6 +492,8 @@ class Emitted(Stage):
                 p.say(f"if (smooth > real(0.0)) {{ {anew} if (smooth <= real({SHARPEST})) smooth = real(0.0);")
                 p.say("else if (change <= real(0.5)*before || stalls == 2) { smooth *= sharper; stalls = 0; pass = 1; }")
                 p.say("else { ++stalls; pass = 1; } }")
+            if self.laws_are_rows:
+                p.say("stale = pass > 1 && !(change <= real(0.5)*before);")
             settled: Any = value("(changed == 0)", "bool") if laws else True
             change, before = p.read("change"), p.read("before")
             p.leave(is_converged(value("(pass == 0)", "bool"), change, before, value("tolerance"), value("rounding")) & settled)
