@@ -237,9 +237,11 @@ if (error < best) { best = error; for (int r = 0; r < rows; ++r) cone_best(r) = 
 if (falls || error <= <ENOUGH>*scale) { if (falls) continue; break; }
 // convex problems with the sliding speed as it is; λ is kept in `trial`, W λ + b in `trial_u`, Π in `q`
 for (int r = 0; r < rows; ++r) { cone_trial(r) = cone_p(r); if (!is_loop(r)) cone_near(r) = cone_p(r); }
-for (int turn = 0; turn < <SHIFTS>; ++turn) {
-for (int e = 0; e < count; ++e) { const int r = element[e]; cone_shift(r) = element[e + 1] - r == 3 ?
-wp::sqrt(cone_u(r + 1)*cone_u(r + 1) + cone_u(r + 2)*cone_u(r + 2)) : real(0.0); }
+const real renewed = round == 0 ? real(1.0) : real(0.5);  // of the sliding speed: where it would swing, half of it
+for (int turn = 0; turn < (round == 0 ? 1 : 4)*<SHIFTS>; ++turn) {
+for (int e = 0; e < count; ++e) { const int r = element[e]; const real by = turn == 0 ? real(1.0) : renewed;
+cone_shift(r) = element[e + 1] - r == 3 ? (turn == 0 ? real(0.0) : (real(1.0) - by)*cone_shift(r))
++ by*wp::sqrt(cone_u(r + 1)*cone_u(r + 1) + cone_u(r + 2)*cone_u(r + 2)) : real(0.0); }
 const auto softened = [&](int r) { return is_loop(r) ? cone_pull(r) : <SOFT>*cone_weight(r); };
 const auto aim = [&](int e, real by, real* q) apart -> int { const int r = element[e], rs = element[e + 1] - r;
 const real soft = softened(r);

@@ -33,7 +33,7 @@ BOUNCES = 2.0  # times what falls in a step: what approaches more slowly is not 
 IMPACTS = 40  # rounds of impacts that follow each other in an instant
 PARTINGS = 10  # rounds, at most, in which overlapping bodies are displaced
 SETTLED = 1e-7  # of the bound of a moment: what the normal impulse may change of it in the last pass
-HELD = 1e-5  # of a point's own response: how much it yields to what changes its normal impulse from step to step, so that
+HELD = 1e-8  # of a point's own response: how much it yields to what changes its normal impulse from step to step, so that
 # impulses which depend on each other stay near those of the last step
 ALIGNED = 1e-4  # rad, by which the axes of rolling friction may be off
 NEAR = 1e-9  # rad or of the scene's length: gaps that are closed
@@ -445,12 +445,24 @@ WITH_LAWS = CLOSURES | LAWS
 # ---- C++ for rows that are others in every step ------------------------------------------------------------------------------
 
 
-def solve_text(place: Any) -> str:
-    """C++ that replaces `rest` of all rows by what changes their impulses; `place(name)` of row r."""
-    return f"""if (n_rows > 0) {{ const int rows = n_rows, speeds = n_speeds; (void)speeds;
+def solve_text(place: Any, at_response: Any) -> str:
+    """C++ that replaces `rest` of rows of laws by what changes their impulses; `place(name)` of row r.
+
+    Laws know loops by a symmetric response; loops are closed by the exact one, with what laws then do: `rest` of their rows is
+    reduced by that.
+    """
+    y, x = at_response("y", "at + i"), at_response("x", "at + i")
+    return f"""if (n_rows > n_equal) {{ const int rows = n_rows, speeds = n_speeds; (void)speeds;
 for (int r = 0; r < rows; ++r) {{ cone_p(r) = {place("impulse")}; cone_b(r) = -{place("rest")}; }}
 unsolved = solve_cones(rows, n_elements, n_speeds);
-for (int r = 0; r < rows; ++r) {place("rest")} = cone_p(r) - {place("impulse")}; }}"""
+for (int r = n_equal; r < rows; ++r) {place("rest")} = cone_p(r) - {place("impulse")};
+if (n_equal > 0) {{ for (int d = 0; d < speeds; ++d) cone_eta(d) = real(0.0);
+for (int c = n_equal_closures; c < n_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
+const int at = row_at(r), size = t_where_start[c + 1] - t_where_start[c]; const int* const where = t_where + t_where_start[c];
+for (int i = 0; i < size; ++i) cone_eta(where[i]) += {y}*{place("rest")}; }}
+for (int c = 0; c < n_equal_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
+const int at = row_at(r), size = t_where_start[c + 1] - t_where_start[c]; const int* const where = t_where + t_where_start[c];
+for (int i = 0; i < size; ++i) {place("rest")} -= {x}*cone_eta(where[i]); }} }} }}"""
 
 
 USED = {
@@ -561,7 +573,8 @@ for (int i = 0; i < size_of(e); ++i) own += spread(at, i)*collect(at, i);
 {near} = {soft} = real({HELD})*own; }} }}""")
 
     def solve(self) -> None:
-        self.program.forget(solve_text(self.row_place))
+        self.program.forget(solve_text(self.row_place, self._place))
+        super().solve()
         lever, back = (f"given({self.given[name]})" for name in ("lever", "rows_back"))
         self.program.forget(f"""if (!resting) for (int c = n_equal_closures; c < n_closures; ++c)
 if (t_kind[c] == {SPINNING} || t_kind[c] == {ROLLING}) {{ const int r = t_row_start[c], point = r - (int){back};

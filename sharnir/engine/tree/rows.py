@@ -656,8 +656,8 @@ def correct_impulses(tree: Any, own_answer: Callable[..., Any]) -> None:
 def carry_impulses(tree: Any, response_of: Any, exact: bool) -> None:
     """y and x of all rows: their unit impulses, carried to the ground by the joints' responses.
 
-    Of rows whose impulses are bounded W has to be symmetric: there J₁ is taken to be J, from which the turn in the step makes it
-    differ.
+    Of rows whose impulses are bounded W has to be symmetric: for these, J₁ is taken to be J, from which the turn in the step makes
+    it differ.
     """
     rows = tree.rows
     rows.factor_again(rows.open > OPEN * OPEN)
@@ -682,7 +682,7 @@ def carry_impulses(tree: Any, response_of: Any, exact: bool) -> None:
                         if act is rate:
                             rate = rows.take_rate(link, c.number(r))
                             _, x, rate_y, _, _, rate_on = response(act, rate, *sizes)
-                            rows.put_responses(r, at, x=x, rate=rate_y, k=diagonal(y, x)["k"])
+                            rows.put_responses(r, at, x=x, rate=rate_y)
                             rows.add_rate(link.base, c.number(r), rate_on)
                         rows.put("could", r, rows.get("could", r) + could)
                         rows.put("turn", r, maximum(rows.get("turn", r), turn))
@@ -736,7 +736,7 @@ def factor_rows(tree: Any) -> None:
 def substitute(tree: Any) -> None:
     """rest ← W⁻¹ rest."""
     rows = tree.rows
-    count = rows.size("rows")
+    count = rows.size("equal")
     for r in rows.range(0, count):
         for s in rows.range(rows.whole("first", r), r):
             rows.put("rest", r, rows.get("rest", r) - rows.get("lower", rows.entry(r, s)) * rows.get("rest", s))
