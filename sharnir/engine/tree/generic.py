@@ -65,7 +65,6 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False, touches:
 
     look, begin, finish = (look_at_rows, load_with_rows, report_with_rows) if rows else (set_kinds, load, store_report)
     wake = rise if touches else wake_jointed
-    alone = drives or touches  # each step is one by itself
 
     @wp.kernel(module=name, enable_backward=False)
     def tree_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int32)):
@@ -97,7 +96,7 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False, touches:
             left = wp.where(n[w] - step > 3, n[w] - step - 3, 1)  # of the last three, loads of joints and accelerations are read
             if wp.static(drives):
                 set_drives(t, w, t[0].settings.dt[0], t[0].state.velocity, t[0].state.spin)
-            if push(t, w) or t[0].loaded[w] == 1 or t[0].special == 1 or wp.static(alone):
+            if push(t, w) or t[0].loaded[w] == 1 or t[0].special == 1 or wp.static(drives or touches):
                 left = 1
             left = wp.min(left, most - step)
             reporting = int(step + left >= n[w] - 2 or t[0].loaded[w] == 1 or t[0].special == 1)
@@ -135,7 +134,6 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False, touches:
         if fresh == 1:
             t[0].state.tree[0, w] = real(0.0)
 
-    tree_steps.module.options |= OPTIONS
     return tree_steps
 
 
@@ -171,4 +169,5 @@ def module_kernel(which: int) -> Any:
         gear = None if touches else exact_rows if rows else exact_several
         body = Loop(CPP, SIMULATION, pushed=True, kinds=kinds, second_gear=gear, rows=rows, touches=touches).simulation()
         _kernels[name] = make_kernel(body, name, drives, rows, touches)
+        _kernels[name].module.options |= OPTIONS
     return _kernels[name]

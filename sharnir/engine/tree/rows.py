@@ -397,14 +397,7 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
         return weld
     if isinstance(joint, Prescribed):
         still = [0.0] * 6
-        return lambda act, rate, own, size_l, size_n: (
-            still,
-            still,
-            [*rate[0], *rate[1]],
-            0.0,
-            (ZERO, ZERO),
-            (ZERO, ZERO),
-        )
+        return lambda act, rate, own, size_l, size_n: (still, still, [*rate[0], *rate[1]], 0.0, (ZERO, ZERO), (ZERO, ZERO))
     assert isinstance(joint, Free)
     D3, H, A3 = link.D3, link.B, link.A3
 
@@ -656,8 +649,8 @@ def correct_impulses(tree: Any, own_answer: Callable[..., Any]) -> None:
 def carry_impulses(tree: Any, response_of: Any, exact: bool) -> None:
     """y and x of all rows: their unit impulses, carried to the ground by the joints' responses.
 
-    Of rows whose impulses are bounded W has to be symmetric: for these, J₁ is taken to be J, from which the turn in the step makes
-    it differ.
+    Of rows whose impulses are bounded W has to be symmetric: for these J₁ is taken to be J, from which the turn in the step
+    makes it differ.
     """
     rows = tree.rows
     rows.factor_again(rows.open > OPEN * OPEN)
