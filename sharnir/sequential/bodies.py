@@ -14,6 +14,7 @@ from sharnir.trimming import Absent
 from sharnir.types import copied, trimmed_module
 
 MODULE = "sharnir.bodies"
+PLAIN = {"plane", "sphere", "capsule", "box"}
 LINKS = ("joints.count", "gears.count", "springs.count", "cables.count", "drives.count", "casts.count", "ropes", "speeds")
 ARRAYS = ("joined_a.shape", "drive_state.shape", "drive_command.shape", "felt_joint.shape", "current.shape")
 trimmed_module(MODULE, Absent(zeros=(*LINKS, *ARRAYS)))
@@ -44,8 +45,10 @@ KERNELS = Kernels(
 
 
 def are_free(model: Model) -> bool:
-    """Whether a model has contact, and nothing that joins or drives bodies."""
-    if model.collision is None or model.ropes is not None or model.casts or len(model.ties()):
+    """Whether a model has contacts of plain shapes, and nothing that joins or drives bodies."""
+    if model.collision is None or not {shape.part.kind for shape in model.collision.shapes} <= PLAIN:
+        return False
+    if model.ropes is not None or model.casts or len(model.ties()):
         return False
     linked = len(model.joint_kinds) + len(model.gear_names) + len(model.spring_names) + int(model.cables.count)
     return not linked and not int(model.drives.count)

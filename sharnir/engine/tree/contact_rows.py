@@ -194,9 +194,10 @@ class Contact(Kind):
         c.last = force * (1.0 / (c.h * c.h))  # for the next part of a step that is divided
         hard = not_(c.stiffness > 0.0)
         c.rows.note_overlap(hard & (c.end_gap < -(SLOP / c.rows.tree.per_metre)))
-        c.by_b = select(hard & ((p > 0.0) | (c.end_gap < 0.0)), 1.0, 0.0)  # it touched, wherever displacements lead
+        touched = (p > 0.0) | (c.end_gap <= NEAR / c.rows.tree.per_metre)
+        c.by_b = select(hard & touched, 1.0, 0.0)  # wherever displacements lead
         slow = SLOW * 0.5 * c.h * c.rows.tree.fall + SLANTED * sqrt(dot(c.line_1, c.line_1))
-        return hard & (u0 < -slow) & ((p > 0.0) | (c.row(0, "high") < 0.0) & (c.end_gap < 0.0))
+        return hard & (u0 < -slow) & touched
 
 
 def belt_of(c: Any) -> tuple[Any, Any]:

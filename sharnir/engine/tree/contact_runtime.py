@@ -30,6 +30,7 @@ GIVEN_SIZE = wp.constant(sum(PARAMETERS.values()))
 AT_END_GAP = wp.constant(offsets(CLOSURE_WORK)["end_gap"])
 AT_POINT_A, AT_POINT_B = (wp.constant(GIVEN[name]) for name in ("point_a", "point_b"))
 IS_HINGE, IS_SLIDER, IS_FRICTION, IS_LIMIT = (wp.constant(k) for k in (HINGE, SLIDER, FRICTION, LIMIT))
+IS_PRESCRIBED = wp.constant(PRESCRIBED)
 AT_KIND, AT_A = (wp.constant(len(COUNTS) + TABLES.index(name)) for name in ("kind", "a"))
 CYLINDER, CONE, ELLIPSOID = (int(k) for k in (CYLINDER_KIND, CONE_KIND, ELLIPSOID_KIND))
 
@@ -260,9 +261,21 @@ def point_velocity(t: wp.array(dtype=TreeStep), k: int, b: int, where: int, w: i
 
 
 @wp.func
+def is_moved(t: wp.array(dtype=TreeStep), b: int, w: int) -> bool:
+    """Whether steps move a body by what acts on it."""
+    i = t[0].link_of[b]
+    if i < 0:
+        return False
+    kind = t[0].kind[i + t[0].links * w]
+    return kind >= 0 and kind != IS_PRESCRIBED
+
+
+@wp.func
 def store_contacts(t: wp.array(dtype=TreeStep), w: int):
     """Impulses of points of contact, of friction and of limits, as of a whole step."""
     for p in range(t[0].contacts.count[w]):
+        if not (is_moved(t, t[0].contacts.body_a[p, w], w) or is_moved(t, t[0].contacts.body_b[p, w], w)):
+            continue  # what sleeps rests on what it rested on
         t[0].contacts.impulse[p, w] = vec3(real(0.0))
         t[0].blow[p, w] = vec3(real(0.0))
         t[0].slip[p, w] = vec3(real(0.0))

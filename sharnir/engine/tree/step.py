@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sharnir.emit.algebra import IDENTITY, NO_MATRIX, SYMMETRIC, ZERO, Matrix, Symmetric, Vector, cross, dot, mean_rotation, skew
-from sharnir.emit.expressions import select
+from sharnir.emit.expressions import absolute, select
 from sharnir.engine.tree.joints import OneAxis, Prescribed
 from sharnir.engine.tree.rows import begin_rows, close_rows, evaluate_rows, keep_rows, report_rows
 from sharnir.engine.tree.several_axes import SeveralAxes
@@ -291,11 +291,19 @@ def finish(tree: Any) -> None:
             link.V = v
             link.W = (link.g - half_turned(link, link.W)) * 2.0 - link.W
         for joint in link.joints():
+            if tree.laws_are_rows and isinstance(joint, OneAxis):
+                stand_still(link)
             joint.advance(link)
             joint.predict(link)
     if tree.rows:
         keep_rows(tree)
     tree.choose_guess()
+
+
+def stand_still(link: Any) -> None:
+    """An axis that friction held in the last step and holds in this one, as a row, does not creep by rounding."""
+    held = (link.stuck > 0.5) & (absolute(link.row_friction) < 0.25 * (1.0 - 1e-9) * link.h * link.row_bound)
+    link.z = select(held, 0.0, link.z)
 
 
 def turned_back(M: Matrix, x: Vector) -> Vector:
