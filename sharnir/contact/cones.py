@@ -36,7 +36,7 @@ NEWTONS, LINES, CONVEX, SHIFTS, ROUNDS = 10, 6, 30, 4, 5
 """Most steps of Newton's iteration; halvings of a step; steps for a convex problem; such problems in turn; rounds of both."""
 VECTORS = ("p", "u", "q", "f", "b", "trial", "trial_u", "trial_f", "near", "direction", "best", "way", "g", "G0", "G1", "G2")
 NUMBERS = ("weight", "pull", "shift", "part")
-SPEEDS = ("eta", "right", "row0", "row1", "row2")
+SPEEDS = ("eta", "row0", "row1", "row2")
 """Working memory: numbers of every row, of every row's element, where its first row is, and of every joint speed."""
 
 
@@ -131,8 +131,8 @@ const auto at_f = [&](int r) -> real& { return cone_f(r); }; const auto at_trial
 const auto at_trial_u = [&](int r) -> real& { return cone_trial_u(r); };
 const auto at_trial_f = [&](int r) -> real& { return cone_trial_f(r); };
 const auto at_direction = [&](int r) -> real& { return cone_direction(r); };
-// g and G of an element from B dp + Q T du/v = c, B = (1 − a) Q' + Q (R + T S)/v, where Q is the derivative of the projection at
-// q, T = E + n dᵀ that of ũ, S the compliance; a = 1: Q' = E − Q, a = 0: Q' = E
+// g and G of an element from B dp + Q T du/v = c, where Q is the derivative of the projection at q, T = E + n dᵀ that of ũ, S the
+// compliance; B = E − Q + Q (R + T S)/v for Coulomb's law (`natural`), E + Q (R + T S)/v for the convex problem
 const auto answer = [&](int r, int size, int part, const real* q, real d1, real d2, real pull, real v, bool natural,
 real* c) apart {
 if (part == 0 || is_off(r)) { for (int k = 0; k < size; ++k) { cone_g(r + k) = c[k];

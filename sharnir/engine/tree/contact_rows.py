@@ -161,8 +161,8 @@ class Contact(Kind):
         for _ in c.rows.when(c.belt > -0.5):
             belt, frame = belt_of(c)
             for k, m in enumerate(self.belt_moments(c)):
-                c.rows.add(belt, k, (ZERO, m), (ZERO, m))
-                c.rows.add(frame, k, (ZERO, -m), (ZERO, -m))
+                c.rows.add(belt, k, (ZERO, m), (ZERO, m), self.bounded)
+                c.rows.add(frame, k, (ZERO, -m), (ZERO, -m), self.bounded)
                 c.put_row(k, "size_n", c.row(k, "size_n") + dot(m, m) * 2.0)
 
     def force(self, c: Any, impulses: list[Any]) -> Vector:
@@ -313,7 +313,7 @@ class Turning(Kind):
     moments.
     """
 
-    closes = False
+    closes, bounded = False, True
 
     def begin(self, c: Any) -> None:
         c.start = c.b.W - c.a.W
