@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sharnir import dynamics
 from sharnir.errors import LARGEST, Bound, SimulationError, reachable
 from sharnir.joint_setting import MOVED, by_joints
 from sharnir.launches import LOCK
@@ -149,6 +148,8 @@ def _set_group(sim: Owner, worlds: np.ndarray, q: np.ndarray | None, qd: np.ndar
     """`set_state` of worlds in which the same joints are disabled, `out`: coordinates of these are not set."""
     if sim._on_cpu and (_set_quickly(sim, q, qd, out) if sim.worlds == 1 else _set_some(sim, worlds, q, qd, out)):
         return
+    from sharnir import dynamics
+
     with LOCK:
         state = sim.state
         tree = dynamics.links(sim.model, out)
@@ -176,6 +177,8 @@ def _set_quickly(sim: Owner, q: np.ndarray | None, qd: np.ndarray | None, out: l
     """One world whose joints are a tree on the ground: its bodies go where the coordinates say."""
     if out:
         return False
+    from sharnir import dynamics
+
     bound = dynamics.of(sim)
     tree, s = bound.tree, sim._moving
     if tree.loops or tree.nq != len(s.q) or not tree.links:
@@ -197,6 +200,8 @@ def _set_quickly(sim: Owner, q: np.ndarray | None, qd: np.ndarray | None, out: l
 
 def _set_some(sim: Owner, worlds: np.ndarray, q: np.ndarray | None, qd: np.ndarray | None, out: list[int]) -> bool:
     """Some worlds whose joints are a tree on the ground; what it costs grows with those worlds, not with all."""
+    from sharnir import dynamics
+
     tree, s = dynamics.links(sim.model, out), sim._moving
     if out or tree.loops or tree.nq != len(s.q) or not tree.links or not len(worlds):
         return False

@@ -24,7 +24,6 @@ from sharnir.guard_data import (
     WHICH,
 )
 from sharnir.model import DYNAMIC
-from sharnir.sequential.solver import SolverImpulse
 from sharnir.stepping import SPENT
 from sharnir.tables import of_first
 
@@ -156,7 +155,7 @@ def because(sim: Owner, how: dict[str, Any], w: int = 0) -> str:
 
 def likely_cause(sim: Owner, names: list[str], how: dict[str, Any], steps: int) -> tuple[str, str]:
     """The likely cause of steps that do not converge, and its remedy."""
-    sequential = isinstance(sim.solver, SolverImpulse)
+    sequential = sim.solver_name == "sequential"
     if how.get("budget") is not None:
         return f"the budget of {how['budget']:g} s per step is too short", "a longer budget, or a simpler scene"
     if how.get("iterations") is not None:
@@ -194,7 +193,7 @@ def unequal(sim: Owner) -> tuple[float, str, str]:
 def advice(sim: Owner, stopped: bool = False) -> str:
     """What helps against a motion that diverges, or is about to."""
     goes_on = '; set on_divergence="warn" to continue' if stopped else ""
-    if isinstance(sim.solver, SolverImpulse):
+    if sim.solver_name == "sequential":
         model = sim.solver.model
         exact = "" if model.ropes is not None and model.collision is not None else "solver='direct', "  # it refuses these
         return f"try {exact}a smaller dt than {sim.dt:g} s, or more iterations than {sim.solver.iterations}{goes_on}"

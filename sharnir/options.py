@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, TypedDict
 
 from sharnir.errors import SimulationError
-from sharnir.rope.solver import SolverRope
 from sharnir.solver import Solver
 from sharnir.tree.solver import TreeSolver
 
@@ -86,5 +85,5 @@ def check_options(kind: Any, name: str, options: dict[str, Any]) -> None:
         if option in REMOVED:
             raise SimulationError(f"Simulation: {option}={value!r} was removed in 0.3.0; {REMOVED[option]}")
         if option not in allowed:
-            what = f"solver {name!r}" if kind is not SolverRope else "a scene of ropes without joints"
+            what = f"solver {name!r}" if name != "rope" else "a scene of ropes without joints"
             raise SimulationError(f"Simulation: {option!r} is no option of {what}; allowed: {', '.join(sorted(allowed))}")

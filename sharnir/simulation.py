@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 import warp as wp
 
-from sharnir import assembly, dynamics, exact, health, snapshots
+from sharnir import assembly, health, snapshots
 from sharnir.air import Air, Windy
 from sharnir.arrays import ArrayAccess, Host, Lent, Targets, memory
 from sharnir.attempts import Attempts, Sum
@@ -30,12 +30,10 @@ from sharnir.model import Model, State
 from sharnir.options import Options, Spreads, VideoOptions, ViewOptions, check_options
 from sharnir.parameters import owned, randomise
 from sharnir.paths import Follower
-from sharnir.rope.solver import SolverRope
 from sharnir.rope.view import RopeView
 from sharnir.said import OfInit
 from sharnir.scene import Scene
 from sharnir.sensors.table import Sensing, Sensors
-from sharnir.sequential.solver import SolverImpulse
 from sharnir.snapshots import Snapshot, rope_arrays
 from sharnir.solver import Report
 from sharnir.solvers import asked_for, chosen
@@ -46,6 +44,9 @@ from sharnir.views import BodyView, GearView, SpringView
 from sharnir.worlds import Image
 
 if TYPE_CHECKING:
+    from sharnir.mechanics import Trajectory
+    from sharnir.rope.solver import SolverRope
+    from sharnir.sequential.solver import SolverImpulse
     from sharnir.view.video import Video
     from sharnir.view.viewer import Viewer
 
@@ -317,7 +318,7 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         events: Any = (),
         dense: bool = False,
         progress: bool = False,
-    ) -> dynamics.Trajectory:
+    ) -> Trajectory:
         """Go on to the time t_end by high-order integration in joint coordinates, with all that acts on the mechanism.
 
         Commands and forces stay as they are. Stick, slip and limits are located as events.
@@ -332,6 +333,8 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         `sharnir.dynamics.integrate` for more.
         """
         options = {"rtol": rtol, "atol": atol, "method": integrator, "events": events, "dense": dense, "progress": progress}
+        from sharnir import exact
+
         with LOCK:
             return exact.integrate(self, t_end, times, options)
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import warnings
+from importlib import import_module
 from typing import Any
 
-from sharnir.direct.solver import SolverDirect
 from sharnir.errors import SimulationError
 from sharnir.model import Model
-from sharnir.rope.solver import SolverRope
-from sharnir.sequential.solver import SolverImpulse
 from sharnir.tree.hang import Links
 
-SOLVERS: dict[str, Any] = {"sequential": SolverImpulse, "direct": SolverDirect}
+SOLVERS = {"sequential": "sharnir.sequential.solver.SolverImpulse", "direct": "sharnir.direct.solver.SolverDirect"}
+"""Where the classes are: imported when a scene needs one, since each declares hundreds of device functions."""
+ROPES_ALONE = "sharnir.rope.solver.SolverRope"
 WORDS = ("auto", *SOLVERS)
 WIDE = 120  # rows beside a tree that all feel each other (twenty loops on one tree): from there on sweeps are far quicker
+
+
+def solver_class(place: str) -> Any:
+    """The class at a dotted place."""
+    module, _, name = place.rpartition(".")
+    return getattr(import_module(module), name)
 
 
 def asked_for(solver: str, method: str | None) -> str:
@@ -57,7 +63,7 @@ def chosen(model: Model, word: str) -> tuple[str, Any]:
     ropes = model.ropes
     jointed = bool(model.joint_kinds or model.spring_names or model.cable_names)
     if ropes is not None and not jointed and not ropes.refused and model.collision is None:
-        return "rope", SolverRope  # the one engine of ropes without joints, whatever solver was asked for
+        return "rope", solver_class(ROPES_ALONE)  # the one engine of ropes without joints, whatever solver was asked for
     touching = ropes is not None and any(rope.collide for rope in ropes.described)
     if word == "auto" and model.casts and ropes is not None:
         word = "direct"  # the one that knows both
@@ -65,4 +71,4 @@ def chosen(model: Model, word: str) -> tuple[str, Any]:
         word = "sequential"  # free bodies, cast wheels and ropes that touch cost less so
     if word == "auto":
         word = automatic(model) if ropes is None or not ropes.refused else "direct"
-    return word, SOLVERS[word]
+    return word, solver_class(SOLVERS[word])

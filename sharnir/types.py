@@ -18,6 +18,7 @@ import warp as wp
 from sharnir.elements import PREAMBLE
 from sharnir.errors import SimulationError
 from sharnir.headers import keep_headers
+from sharnir.kernel_cache import keep_hash, recall_hash
 from sharnir.launches import LOCK, UNDER_WAY, Threads
 from sharnir.parsing import parse_when_needed
 from sharnir.shorten import RULES, shorten_ours
@@ -195,6 +196,7 @@ def begin_modules(modules: Iterable[Any], device: Any, block_dim: int | None = N
         key = str(device), block_dim, module
         if key not in _loaded and key not in _begun:
             size = module.options["block_dim"] if block_dim is None else block_dim
+            recall_hash(module, where, size)
             _begun[key] = _compilers.submit(lambda module=module, size=size: module.load(where, block_dim=size))
             UNDER_WAY.append(_begun[key])
 
@@ -233,15 +235,18 @@ def load_modules(modules: Iterable[Any], device: Any, block_dim: int | None = No
             if key in _begun:
                 _begun.pop(key).result()
         with LOCK:
-            # on a CPU each thread would read Warp's headers anew
-            workers = 1 if wp.get_device(device).is_cpu else min(len(wanted), os.cpu_count() or 1)
+            where = wp.get_device(device)
+            for module in wanted.values():
+                recall_hash(module, where, block_dim)
+            workers = 1 if where.is_cpu else min(len(wanted), os.cpu_count() or 1)  # on a CPU each would read Warp's headers anew
             wp.force_load(device, list(wanted.values()), block_dim, max_workers=workers)
+            for module in wanted.values():
+                keep_hash(module, where, block_dim)
         _loaded.update(wanted)
     except OSError as error:
-        where = wp.config.kernel_cache_dir
         raise SimulationError(
-            f"kernels could not be compiled or loaded: {error}; they are kept in {where}: free some space there, delete it, or "
-            "set WARP_CACHE_PATH to a folder that can be written"
+            f"kernels could not be compiled or loaded: {error}; they are kept in {wp.config.kernel_cache_dir}: free some space "
+            "there, delete it, or set WARP_CACHE_PATH to a folder that can be written"
         ) from error
     finally:
         done.set()

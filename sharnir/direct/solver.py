@@ -12,10 +12,7 @@ import warp as wp
 from sharnir import kinematics
 from sharnir.assembly import read_all
 from sharnir.cable_tables import cable_work
-from sharnir.collision.collider import Collider
 from sharnir.direct.data import BallWork, Direct, DirectSettings, DirectTouch
-from sharnir.direct.energy.step import ALONE, TOUCHING
-from sharnir.direct.ropes import RopesOnTrees
 from sharnir.direct.trees import Trees
 from sharnir.engine.tree.build import Plan
 from sharnir.errors import SimulationError, is_positive
@@ -92,6 +89,8 @@ class SolverDirect(TreeSolver):
         model = with_ropes(model, trees=True)
         super().__init__(model, dt, DirectSettings(), iterations, tolerance, threads)
         if model.collision is not None:
+            from sharnir.collision.collider import Collider
+
             self.collider = Collider(model, dt)
         self._leaves = wp.get_device(self.device).is_cpu
         load_modules([kinematics.read_joints.module], self.device)
@@ -99,7 +98,11 @@ class SolverDirect(TreeSolver):
         self._check_winches()
         self._trees = Trees(self) if Trees.cover(model) else None
         self.closing_iterations = check_iterations(closing_iterations, 1, "closing_iterations")
-        self._ropes = None if model.ropes is None else RopesOnTrees(self, rope_iterations, rope_tolerance)
+        self._ropes: Any = None
+        if model.ropes is not None:
+            from sharnir.direct.ropes import RopesOnTrees
+
+            self._ropes = RopesOnTrees(self, rope_iterations, rope_tolerance)
         self.settings.tolerance = wp.array([tolerance, gap, self._slack(gap)], dtype=real, device=self.device)
         self.settings.absolute = wp.array([absolute], dtype=wp.int32, device=self.device)
         self.settings.per_metre = wp.array([1.0 / length], dtype=real, device=self.device)
@@ -264,6 +267,8 @@ class SolverDirect(TreeSolver):
             self._rest = self._trees._rest
             self._special = self._trees.specialized
             return bound
+        from sharnir.direct.energy.step import ALONE, TOUCHING
+
         self._spread, self._looks_first, self._special = False, True, False
         state.tree.zero_()
         tree = self._tree

@@ -7,9 +7,7 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.engine.tree import exact_rows, exact_several
 from sharnir.engine.tree.after import break_joints, count, keep, store, store_report
-from sharnir.engine.tree.code import SIMULATION, Loop
 from sharnir.engine.tree.contact_runtime import gather_laws, store_contacts
 from sharnir.engine.tree.forest import BALL, KINDS, ROTOR, USUAL
 from sharnir.engine.tree.forms import is_taken_up, turn_twists
@@ -27,6 +25,7 @@ from sharnir.engine.tree.runtime import (  # fmt: skip
     push,
     set_kinds,
 )
+from sharnir.kernel_cache import emitted
 from sharnir.laws.drives import set_drives
 from sharnir.sleep import at_rest_together, fall_asleep_jointed, rise, wake_jointed
 from sharnir.types import PRECISION, QUICK_FLAGS, real
@@ -166,8 +165,14 @@ def module_kernel(which: int) -> Any:
     """The kernel of one of MODULES."""
     name, kinds, drives, rows, touches = MODULES[which]
     if name not in _kernels:
-        gear = None if touches else exact_rows if rows else exact_several
-        body = Loop(CPP, SIMULATION, pushed=True, kinds=kinds, second_gear=gear, rows=rows, touches=touches).simulation()
-        _kernels[name] = make_kernel(body, name, drives, rows, touches)
+
+        def emit() -> str:
+            from sharnir.engine.tree import exact_rows, exact_several
+            from sharnir.engine.tree.code import SIMULATION, Loop
+
+            gear = None if touches else exact_rows if rows else exact_several
+            return Loop(CPP, SIMULATION, pushed=True, kinds=kinds, second_gear=gear, rows=rows, touches=touches).simulation()
+
+        _kernels[name] = make_kernel(emitted(name, emit), name, drives, rows, touches)
         _kernels[name].module.options |= OPTIONS
     return _kernels[name]
