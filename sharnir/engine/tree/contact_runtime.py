@@ -133,11 +133,16 @@ const real h = x.settings.dt.data[0];
 #define table(a, k) (*(const real*)((const char*)x.a.data + (k)*x.a.strides[0] + w*x.a.strides[1]))
 const auto add = [&](int kind, int a, int b, int rows, int point, int belt = -1, int frame = -1) -> bool {{
 if (c - equal_closures >= x.most_laws || r - equal + rows > x.most_rows) {{ ++lost; return false; }}
-const int begin = path; int size = 0, ends[4] = {{a, b, belt, frame}};
+const int begin = path, room = t_path_start[equal_closures] + x.most_paths; int size = 0;
+const auto enter = [&](int k) -> bool {{ if (path >= room) {{ path = begin; ++lost; return false; }}
+t_path[path] = k; t_offset[path] = size; t_speeds[path] = speeds_of[kinds[k]]; size += t_speeds[path]; ++path; return true; }};
+if (belt < 0 && frame < 0) {{ int i = a, j = b;  // up to where both meet, then on
+while (i != j) {{ const int k = wp::max(i, j); if (!enter(k)) return false; if (i == k) i = bases[i]; else j = bases[j]; }}
+for (; i >= 0; i = bases[i]) if (!enter(i)) return false; }}
+else {{ int ends[4] = {{a, b, belt, frame}};
 for (;;) {{ const int k = wp::max(wp::max(ends[0], ends[1]), wp::max(ends[2], ends[3])); if (k < 0) break;
-if (path - t_path_start[equal_closures] >= x.most_paths) {{ path = begin; ++lost; return false; }}
-t_path[path] = k; t_offset[path] = size; t_speeds[path] = speeds_of[kinds[k]]; size += t_speeds[path]; ++path;
-for (int e = 0; e < 4; ++e) if (ends[e] == k) ends[e] = bases[k]; }}
+if (!enter(k)) return false;
+for (int e = 0; e < 4; ++e) if (ends[e] == k) ends[e] = bases[k]; }} }}
 t_kind[c] = kind; t_a[c] = a; t_b[c] = b;
 x.point_of.data[c - equal_closures + x.most_laws*w] = point;
 for (int k = 0; k < rows; ++k) {{ t_y_start[r + 1] = t_y_start[r] + size; ++r; }}
