@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sharnir import assembly, parameters, tables
+from sharnir import assembly, parameters, summaries, tables
 from sharnir.arrays import memory
 from sharnir.axes import Axis, DCMotor, Friction, Limit, Servo, per_axis
 from sharnir.drive_views import TableDrive
@@ -44,7 +44,7 @@ class JointView(Bound):
         self._drive = DriveView(self)
 
     def __repr__(self) -> str:
-        return f"<joint {self.name!r}: {self.kind.kind}>"
+        return summaries.joint(self)
 
     def _need_axis(self, what: str) -> None:
         if self.kind.v_size == 0:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import warp as wp
 
-from sharnir import assembly
+from sharnir import assembly, summaries
 from sharnir.axes import number
 from sharnir.cable_tables import CableDescription, Drum, Sheave, cable_start, cable_table, describe_cable
 from sharnir.collision.describe import ContactScene
@@ -90,6 +90,9 @@ class Scene(Telling):
         super().__setattr__(name, value)
 
     # ---- bodies ----
+
+    def __repr__(self) -> str:
+        return summaries.scene(self)
 
     def add_body(
         self,

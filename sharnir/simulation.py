@@ -6,14 +6,15 @@ Values have the shapes given below; with several worlds they get a leading world
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 import warp as wp
 
-from sharnir import assembly, health, snapshots
+from sharnir import assembly, health, snapshots, summaries
 from sharnir.air import Air, Windy
 from sharnir.arrays import ArrayAccess, Host, Lent, Targets, memory
 from sharnir.attempts import Attempts, Sum
@@ -500,6 +501,24 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         return self._measures.momentum()
 
     # ---- objects ----
+
+    def __repr__(self) -> str:
+        return summaries.simulation(self)
+
+    @property
+    def bodies(self) -> Mapping[str, BodyView]:
+        """All bodies but the ground by name, in the order in which they were added; `body` takes one."""
+        return MappingProxyType({name: view for name, view in self._bodies.items() if name != Scene.world})
+
+    @property
+    def joints(self) -> Mapping[str, JointView]:
+        """All joints by name, in the order in which they were added."""
+        return MappingProxyType(self._joints)
+
+    @property
+    def ropes(self) -> Mapping[str, RopeView]:
+        """All ropes by name, in the order in which they were added."""
+        return MappingProxyType(self._ropes)
 
     def body(self, name: str) -> BodyView:
         """The body of that name."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from sharnir import summaries
 from sharnir.errors import SimulationError, is_positive
 from sharnir.guard import guard_of, watch_bodies
 from sharnir.guard_data import COUNTS, OF_BODY, SUMS, VERDICT, VERDICTS, RopeWatch, Tally, Watch
@@ -486,6 +487,9 @@ class Report:
         """Wall-clock time of the step, s (mean, where a call made several)."""
         self.deadline_missed = False
         """Whether the budget cut the step short, or it took longer than its budget."""
+
+    def __repr__(self) -> str:
+        return summaries.report(self)
 
     def __getstate__(self) -> dict[str, Any]:
         """Of a copy or a pickle: the values of now, which later steps do not change."""

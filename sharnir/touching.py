@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sharnir import summaries
 from sharnir.collision.ask import FAR, Hits, Queries
 from sharnir.collision.collider import BODY_FIELDS, HELD_FIELDS, PAIR_FIELDS, POINT_FIELDS, WORLD_FIELDS
 from sharnir.collision.describe import EVERYTHING
@@ -24,7 +25,7 @@ ROPE_KEPT = (  # of `rope.touch_data.RopeTouch`
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ContactPoints:
     """Points of contact of one world after a step; world axes. A gap above 0 is one that may close in the next step."""
 
@@ -38,6 +39,9 @@ class ContactPoints:
 
     def __len__(self) -> int:
         return len(self.gap)
+
+    def __repr__(self) -> str:
+        return summaries.contacts(self)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sharnir import assembly, parameters
+from sharnir import assembly, parameters, summaries
 from sharnir.arrays import memory
 from sharnir.errors import LARGEST, Bound, SimulationError
 from sharnir.model import DYNAMIC, FIXED, KINEMATIC
@@ -39,7 +39,7 @@ class BodyView(Bound):
             self._once = tuple(memory(getattr(sim._commands, f)[index, 0]) for f in ("force_once", "torque_once"))
 
     def __repr__(self) -> str:
-        return f"<body {self.name!r}>"
+        return summaries.body(self)
 
     def _take_centre(self) -> None:
         centre = self._sim.model.com[self._i]

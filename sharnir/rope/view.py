@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sharnir import parameters
+from sharnir import parameters, summaries
 from sharnir.errors import LARGEST, Bound, SimulationError, reachable
 from sharnir.rope.build import HALF_TURN
 from sharnir.spatial import quat_conjugate, quat_exp, quat_multiply
@@ -134,7 +134,7 @@ class RopeView(Bound):
             self._reel = tuple(memoryview(getattr(sim._rope_commands, f)[index]) for f in ("reel_speed", "reel_to"))
 
     def __repr__(self) -> str:
-        return f"<rope {self.name!r}>"
+        return summaries.rope(self)
 
     @property
     def _now(self) -> Any:
