@@ -32,7 +32,15 @@ if TYPE_CHECKING:
     from sharnir.collision.material import Material
     from sharnir.compare import Comparison, compare
     from sharnir.direct.solver import SolverDirect
-    from sharnir.errors import DivergenceError, SceneError, SceneFileError, SceneWarning, SimulationError, StepWarning
+    from sharnir.errors import (
+        ArgumentError,
+        DivergenceError,
+        SceneError,
+        SceneFileError,
+        SceneWarning,
+        SimulationError,
+        StepWarning,
+    )
     from sharnir.health import Health
     from sharnir.io import load_mjcf, load_scene, load_urdf
     from sharnir.io.meshes import Surface
@@ -61,6 +69,7 @@ if TYPE_CHECKING:
     from sharnir.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, Mesh, PointMass, Shape, Sphere
     from sharnir.simulation import Simulation
     from sharnir.solver import Report
+    from sharnir.spatial import about, rpy
     from sharnir.split import SplitSimulation
     from sharnir.sweeps.fitting import Fit, fit
     from sharnir.sweeps.result import SweepResult
@@ -70,6 +79,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 __all__ = [
+    "ArgumentError",
     "Battery",
     "Box",
     "Capsule",
@@ -135,6 +145,7 @@ __all__ = [
     "Tyre",
     "Universal",
     "Wheel",
+    "about",
     "compare",
     "control",
     "dynamics",
@@ -143,6 +154,7 @@ __all__ = [
     "load_mjcf",
     "load_scene",
     "load_urdf",
+    "rpy",
     "sensors",
     "sweep",
     "terrain",
@@ -154,7 +166,7 @@ _WHERE = {
     "sharnir.collision.material": "Material",
     "sharnir.compare": "Comparison compare",
     "sharnir.direct.solver": "SolverDirect",
-    "sharnir.errors": "DivergenceError SceneError SceneFileError SceneWarning SimulationError StepWarning",
+    "sharnir.errors": "ArgumentError DivergenceError SceneError SceneFileError SceneWarning SimulationError StepWarning",
     "sharnir.health": "Health",
     "sharnir.io": "load_mjcf load_scene load_urdf",
     "sharnir.io.recorded": "Recording",
@@ -171,6 +183,7 @@ _WHERE = {
     "sharnir.simulation": "Simulation",
     "sharnir.split": "SplitSimulation",
     "sharnir.solver": "Report",
+    "sharnir.spatial": "about rpy",
     "sharnir.sweeps.fitting": "Fit fit",
     "sharnir.sweeps.result": "SweepResult",
     "sharnir.sweeps.run": "sweep",

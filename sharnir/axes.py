@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sharnir.errors import SceneError, as_numbers, is_positive
+from sharnir.words import Checked
 
 INF = math.inf
 
@@ -44,7 +45,7 @@ def number(who: str, what: str, value: object, *, least: float | None = None, mo
 
 
 @dataclass(frozen=True)
-class Friction:
+class Friction(Checked):
     """Dry and viscous friction of a joint's free axes; bounds are on the force (N) or torque (N·m) vector itself.
 
     Args:
@@ -80,7 +81,7 @@ class Friction:
 
 
 @dataclass(frozen=True)
-class Limit:
+class Limit(Checked):
     """Range of a coordinate, m or rad; either end may be infinite. `restitution` 0 to 1: the part of the speed that bounces."""
 
     lower: float = -INF
@@ -115,7 +116,7 @@ NO_LIMIT = Limit()
 
 
 @dataclass(frozen=True)
-class Cardan:
+class Cardan(Checked):
     """Limits of a ball joint on the three angles of R = R(x) R(y) R(z); each (lower, upper) in rad, or None.
 
     The outer angles reach up to ±180°, the middle one up to ±85°.
@@ -139,7 +140,7 @@ class Cardan:
 
 
 @dataclass(frozen=True)
-class SwingTwist:
+class SwingTwist(Checked):
     """Limits of a ball joint on its swing, an elliptic cone about z, and on its twist about z.
 
     Args:
@@ -177,7 +178,7 @@ class SwingTwist:
 
 
 @dataclass(frozen=True)
-class Servo:
+class Servo(Checked):
     """A drive that pulls an axis towards a position and a speed: torque + kp (position − q) + kd (velocity − u), implicit.
 
     Args:
@@ -209,7 +210,7 @@ class Servo:
 
 
 @dataclass(frozen=True)
-class Battery:
+class Battery(Checked):
     """A battery that feeds motors (all those that were given this one): its voltage sags with their currents, E − R Σ i.
 
     Args:
@@ -231,7 +232,7 @@ class Battery:
 
 
 @dataclass(frozen=True)
-class DCMotor:
+class DCMotor(Checked):
     """A permanent-magnet motor behind a gear; its current is a state, its rotor's inertia acts, it can be driven backwards.
 
     Args:
@@ -296,7 +297,7 @@ def _above(who: str, drive: Any, *names: str) -> None:
 
 
 @dataclass(frozen=True)
-class Motor:
+class Motor(Checked):
     """A motor by its curve of torque over speed: `command` of it, from −1 to 1, forth and back, driving and braking.
 
     Args:
@@ -359,7 +360,7 @@ class Motor:
 
 
 @dataclass(frozen=True)
-class Engine:
+class Engine(Checked):
     """A combustion engine with clutch and gearbox; its crank turns on its own where the clutch slips or no gear is in.
 
     Args:
@@ -412,7 +413,7 @@ class Engine:
 
 
 @dataclass(frozen=True)
-class HydraulicCylinder:
+class HydraulicCylinder(Checked):
     """A hydraulic cylinder: a valve's flow moves it, whatever the load, as far as its pressure goes; shut, it holds.
 
     Args:

@@ -16,9 +16,8 @@ from sharnir.axes import number
 from sharnir.cables import CableTable, CableWork
 from sharnir.descriptions import BodyDescription, vector
 from sharnir.errors import SceneError, is_positive
-from sharnir.joints import LETTERS
 from sharnir.model import DYNAMIC, Model, fill
-from sharnir.spatial import quat_rotate
+from sharnir.spatial import direction_of, quat_rotate
 from sharnir.types import real, vec3
 
 WIDEST = 1.5 * math.pi + 1e-6  # rad: an arc that is longer is likely the other way round
@@ -87,16 +86,8 @@ class CableDescription:
 
 
 def _unit(who: str, axis: Any) -> tuple[np.ndarray, np.ndarray]:
-    """An axis from a letter, with or without a sign, or from a vector; and a direction across it."""
-    if isinstance(axis, str) and axis.strip("+-−") in LETTERS and len(axis) <= 2:
-        v = np.eye(3)[LETTERS.index(axis[-1])] * (-1.0 if axis[0] in "-−" else 1.0)
-    elif isinstance(axis, str):
-        raise SceneError(f"{who}: axis is 'x', 'y', 'z', with or without a sign, or a vector, got {axis!r}")
-    else:
-        v = vector(axis, who, "axis")
-    if np.linalg.norm(v) < 1e-9:
-        raise SceneError(f"{who}: axis is a vector other than zero, got {axis!r}")
-    v = v / np.linalg.norm(v)
+    """An axis from a letter, with or without a minus, or from a vector; and a direction across it."""
+    v = direction_of(axis, f"{who}: axis")
     mark = np.cross(v, np.eye(3)[int(np.argmin(np.abs(v)))])
     return v, mark / np.linalg.norm(mark)
 

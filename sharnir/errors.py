@@ -13,6 +13,10 @@ class SceneError(ValueError):
     """A scene cannot be built as described: a wrong value, an unknown name, a mechanism that cannot be assembled."""
 
 
+class ArgumentError(SceneError, TypeError):
+    """An argument does not exist, or one is missing: what is probably meant, and what is allowed."""
+
+
 class SceneFileError(SceneError):
     """A file holds no scene: `problems` has a line for each thing that is wrong, with file, line, key and what is allowed."""
 
@@ -69,6 +73,15 @@ class Bound:
 
     __slots__ = ()
     _instead = "read and copy the values that you need, or use sim.snapshot()"
+
+    def __getattr__(self, name: str) -> object:
+        """What is not there, with what is probably meant."""
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        from sharnir.words import meant
+
+        known = [one for one in dir(type(self)) if not one.startswith("_")]
+        raise AttributeError(f"a {type(self).__name__} has no {name!r}{meant(name, known)}; it has {', '.join(known)}")
 
     def __reduce_ex__(self, protocol: object) -> str:
         who = f"a {type(self).__name__}" if type(self).__repr__ is object.__repr__ else repr(self)

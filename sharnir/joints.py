@@ -24,9 +24,9 @@ import numpy as np
 import warp as wp
 
 from sharnir.axes import Axis, Cardan, Drive, Engine, Friction, Limit, SwingTwist, describe_axes, motor_of
-from sharnir.errors import SceneError, as_numbers, is_positive
+from sharnir.errors import SceneError, is_positive
 from sharnir.said import Said
-from sharnir.spatial import frame_from_axes
+from sharnir.spatial import direction_of, frame_from_axes
 from sharnir.tables import table
 from sharnir.types import quat, real, vec3
 
@@ -121,15 +121,9 @@ class Joint(Said):
 
 
 def _axis(kind: str, axis: str | Sequence[float], what: str = "axis") -> tuple[str | None, np.ndarray]:
-    """A letter (kept) or a vector (checked)."""
-    if isinstance(axis, str):
-        if axis not in LETTERS:
-            raise SceneError(f"{kind}: {what} is 'x', 'y', 'z' or a vector, got {axis!r}")
-        return axis, np.eye(3)[LETTERS.index(axis)]
-    v = as_numbers(axis)
-    if v.shape != (3,) or not np.all(np.isfinite(v)) or np.linalg.norm(v) < 1e-9:
-        raise SceneError(f"{kind}: {what} is 'x', 'y', 'z' or a finite vector other than zero, got {axis!r}")
-    return None, v / np.linalg.norm(v)
+    """The letter of an axis, if it is one without a minus, and its direction."""
+    direction = direction_of(axis, f"{kind}: {what}")
+    return (axis if isinstance(axis, str) and axis in LETTERS else None), direction
 
 
 def _along(kind: str, axis: str | Sequence[float], what: str = "axis") -> tuple[str, tuple[float, ...]]:

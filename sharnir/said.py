@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.words import Checked, check_arguments
+
 RULES = ("ignore", "set_pair", "tie_rope")
 """Methods of a scene that say something and are not called add_…."""
 
@@ -36,13 +38,13 @@ class OfInit:
         return whole.replace(parameters=list(whole.parameters.values())[1:])
 
 
-class Said:
+class Said(Checked):
     """An object that keeps the arguments it was made with: its fields may hold them in another form, a unit vector for one."""
 
     __signature__ = OfInit()
 
     def __new__(cls, *args: Any, **keywords: Any) -> Any:
-        made = super().__new__(cls)
+        made = super().__new__(cls, *args, **keywords)
         object.__setattr__(made, "_said", ([kept(a) for a in args], kept(keywords)))
         return made
 
@@ -118,10 +120,16 @@ class Telling:
 def _telling(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """A method that keeps what it was given once it has been carried out; what it calls itself does not count."""
 
+    parameters = list(inspect.signature(method).parameters.values())[1:]
+    known = tuple(p.name for p in parameters)
+    anything = any(p.kind is p.VAR_KEYWORD for p in parameters)
+
     @functools.wraps(method)
     def call(self: Any, *args: Any, **keywords: Any) -> Any:
         if self._inside:
             return method(self, *args, **keywords)
+        if not anything:
+            check_arguments(f"Scene.{name}", method, known, args, keywords)
         self._inside = True
         said = Call(name, kept(list(args)), kept(keywords))
         try:

@@ -35,7 +35,16 @@ from sharnir.model import FIXED, MOTIONS, Model
 from sharnir.rope import describe as roping
 from sharnir.rope.build import Ropes
 from sharnir.said import Telling
-from sharnir.scene_joints import Frame, check_flags, describe_joint, far_from_both, gear_axis, joint_frames, neighbours
+from sharnir.scene_joints import (
+    Frame,
+    check_flags,
+    describe_joint,
+    far_from_both,
+    gear_axis,
+    in_degrees,
+    joint_frames,
+    neighbours,
+)
 from sharnir.scene_tables import body_table, gear_table, spring_table
 from sharnir.scene_wheels import add_belt, cast_wheel
 from sharnir.sensors.table import SensorDescription, add_sensor
@@ -162,6 +171,9 @@ class Scene(Telling):
         used = shape if shape is not None and (motion == "dynamic" or shape.volume > 0) else None
         total, centre, tensor = mass_properties(who, used, mass, density, com, inertia, strict)
         place, turn = start_pose(name, path, position, rotation)
+        if isinstance(rotation, tuple | list) and tuple(rotation) == (1, 0, 0, 0):
+            turned = "half a turn about x: quaternions are (x, y, z, w)"
+            self._note(f"{who}: rotation=(1, 0, 0, 0) is {turned}; leave it out for no turn, or say sh.about('x', math.pi)")
         if motion == "fixed" and (np.any(velocity) or np.any(spin)):
             raise SceneError(f"{who}: a fixed body has no velocity or spin, got {list(velocity)} and {list(spin)}")
         self.bodies[name] = BodyDescription(
@@ -308,9 +320,9 @@ class Scene(Telling):
         made.enabled = enabled
         self.joints[name] = made
         if enabled:
-            words = far_from_both(made, (a, b))
-            if words:
-                self._note(words)
+            for words in (far_from_both(made, (a, b)), in_degrees(made)):
+                if words:
+                    self._note(words)
         if collide:
             self.touch.asked.add(self.touch.pair(who, a.name, b.name))
         return name

@@ -39,6 +39,17 @@ def describe_joint(
     return made
 
 
+def in_degrees(made: JointDescription) -> str:
+    """A question where the limits of a rotation look like degrees; "" where they do not."""
+    for name, axis in zip(made.joint.free, made.axes, strict=False):
+        bounds = [x for x in (axis.limit.lower, axis.limit.upper) if np.isfinite(x)]
+        most = max((abs(x) for x in bounds), default=0.0)
+        if name.startswith("r") and 15.0 <= most <= 360.0 and all(x % 5.0 == 0.0 for x in bounds):
+            asked = f"are degrees meant? math.radians({most:g}) has it"
+            return f"joint {made.name!r}: a limit of {most:g} rad is {most / (2 * np.pi):.3g} turns; {asked}"
+    return ""
+
+
 def check_flags(who: str, **flags: Any) -> None:
     """Refuse what is not True or False."""
     for what, value in flags.items():

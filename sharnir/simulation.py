@@ -19,7 +19,17 @@ from sharnir.air import Air, Windy
 from sharnir.arrays import ArrayAccess, Host, Lent, Targets, memory
 from sharnir.attempts import Attempts, Sum
 from sharnir.cable_views import CableView
-from sharnir.errors import LARGEST, OF_SIMULATIONS, Bound, SceneError, SimulationError, is_positive, named, reachable
+from sharnir.errors import (
+    LARGEST,
+    OF_SIMULATIONS,
+    ArgumentError,
+    Bound,
+    SceneError,
+    SimulationError,
+    is_positive,
+    named,
+    reachable,
+)
 from sharnir.health import Health
 from sharnir.inputs import Controls, Operated
 from sharnir.io.checkpoint import content
@@ -42,6 +52,7 @@ from sharnir.tables import columns
 from sharnir.touching import Contacting, Touching
 from sharnir.tree.solver import TreeSolver
 from sharnir.views import BodyView, GearView, SpringView
+from sharnir.words import ALSO_CALLED
 from sharnir.worlds import Image
 
 if TYPE_CHECKING:
@@ -90,6 +101,10 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
 
         def __new__(cls, *given, device="cpu", **options):
             """A list of devices gets a simulation in parts."""
+            if given and len(given) < 2 and "dt" not in options:
+                other = next((word for word in options if ALSO_CALLED.get(word) == "dt"), None)
+                words = f", as dt={options[other]!r}, not {other}" if other else ""
+                raise ArgumentError(f"Simulation(scene, dt): the step dt in s is missing{words}")
             if not isinstance(device, list | tuple):
                 return super().__new__(cls)
             from sharnir.split import SplitSimulation

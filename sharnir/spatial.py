@@ -3,6 +3,8 @@
 Quaternions are (x, y, z, w) and turn body axes into world axes.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import warp as wp
 
@@ -217,6 +219,31 @@ def quat_exp(phi: np.ndarray) -> np.ndarray:
     phi = np.asarray(phi, float)
     angle = np.linalg.norm(phi, axis=-1, keepdims=True)
     return np.concatenate([0.5 * np.sinc(angle / (2 * np.pi)) * phi, np.cos(0.5 * angle)], -1)
+
+
+def rpy(roll: float, pitch: float, yaw: float) -> np.ndarray:
+    """The quaternion (x, y, z, w) of turns by roll, pitch and yaw (rad) about the fixed axes x, y, z in turn, as in URDF."""
+    about_x, about_y, about_z = (quat_exp(angle * e) for angle, e in zip((roll, pitch, yaw), np.eye(3), strict=True))
+    return quat_multiply(about_z, quat_multiply(about_y, about_x))
+
+
+def direction_of(axis: str | Sequence[float] | np.ndarray, who: str) -> np.ndarray:
+    """The unit vector of "x", "y", "z", "-x", "-y", "-z" or of a vector; `who` says in messages what it is."""
+    letter = axis.removeprefix("-") if isinstance(axis, str) else ""
+    if letter and letter in "xyz" and len(letter) == 1:
+        return np.eye(3)["xyz".index(letter)] * (1.0 if letter == axis else -1.0)
+    v = as_numbers(axis)
+    if v.shape != (3,) or not np.all(np.isfinite(v)) or np.linalg.norm(v) < 1e-9:
+        raise SceneError(f"{who} is 'x', 'y', 'z' (with or without a minus) or a finite vector other than zero, got {axis!r}")
+    out: np.ndarray = v / np.linalg.norm(v)
+    return out
+
+
+def about(axis: str | Sequence[float], angle: float) -> np.ndarray:
+    """The quaternion (x, y, z, w) of a turn by an angle (rad) about "x", "y", "z", "-x", "-y", "-z" or a vector."""
+    if not np.isfinite(as_numbers(angle)):
+        raise SceneError(f"about: angle is a finite number in rad, got {angle!r}")
+    return quat_exp(angle * direction_of(axis, "about: axis"))
 
 
 def quat_log(q: np.ndarray) -> np.ndarray:

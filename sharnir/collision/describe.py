@@ -14,7 +14,7 @@ from sharnir.collision.parts import Part, parts_of, terrain_part
 from sharnir.errors import SceneError
 from sharnir.model import DYNAMIC
 from sharnir.shapes import Shape
-from sharnir.spatial import frame_from_axes
+from sharnir.spatial import direction_of, frame_from_axes
 
 EVERYTHING = 0x7FFFFFFF
 """A mask that touches all groups."""
@@ -140,11 +140,7 @@ class ContactScene:
 
     def add_ground(self, world: str, height: Any, normal: Any, material: Any, group: Any) -> None:
         """A plane of the world, at `height` along its normal."""
-        axes = {"x": (1, 0, 0), "y": (0, 1, 0), "z": (0, 0, 1)}
-        n = _vector(axes.get(normal, normal) if isinstance(normal, str) else normal, "ground", "normal")
-        if not np.linalg.norm(n) > 0:
-            raise SceneError(f"ground: normal is a letter x, y, z or a vector that is not 0, got {normal!r}")
-        n = n / np.linalg.norm(n)
+        n = direction_of(normal, "ground: normal")
         plane = Part("plane", n * number("ground", "height (m)", height), frame_from_axes(n), np.zeros(3))
         plane.material = checked(material, "ground")
         plane.group = None if group is None else _group(group, "ground")

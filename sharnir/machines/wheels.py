@@ -16,17 +16,7 @@ from sharnir.errors import SceneError, as_numbers, is_positive
 from sharnir.joints import Cylindrical, Gear, Prismatic, Revolute
 from sharnir.scene import Scene
 from sharnir.shapes import Cylinder
-from sharnir.spatial import frame_from_axes, quat_conjugate, quat_rotate
-
-LETTERS = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
-
-
-def direction(value: str | Sequence[float], who: str, what: str) -> np.ndarray:
-    """A unit vector from a letter or a vector other than 0."""
-    v = vector(LETTERS.get(value, value) if isinstance(value, str) else value, who, what)
-    if not np.linalg.norm(v) > 0:
-        raise SceneError(f"{who}: {what} is a letter x, y, z or a vector that is not 0, got {value!r}")
-    return np.asarray(v / np.linalg.norm(v))
+from sharnir.spatial import direction_of, frame_from_axes, quat_conjugate, quat_rotate
 
 
 def positive(who: str, what: str, value: Any) -> float:
@@ -234,7 +224,7 @@ class Wheel:
             velocity: m/s, at which it rolls at the start.
         """
         who = f"wheel {name!r}"
-        axle, upright = direction(axis, who, "axis"), direction(up, who, "up")
+        axle, upright = direction_of(axis, f"{who}: axis"), direction_of(up, f"{who}: up")
         if abs(axle @ upright) > 0.9:
             raise SceneError(f"{who}: axis and up are across each other, got {axis!r} and {up!r}")
         place: Any = vector(position, who, "position (m)")
@@ -344,7 +334,7 @@ def add_differential(
         raise SceneError(f"{who}: ratio is above 0, got {ratio!r}")
     a: Any = vector(left, who, "left (m)")
     b: Any = vector(right, who, "right (m)")
-    axle = direction(a - b, who, "left − right (m)")
+    axle = direction_of(a - b, f"{who}: left − right (m)")
     size = 0.4 * mass * (0.5 * wheel.radius) ** 2
     case = scene.add_body(f"{name} case", mass=positive(who, "mass (kg)", mass), inertia=(size,) * 3, position=0.5 * (a + b))
     scene.add_joint(name, Revolute(axle.tolist(), drive=drive), body, case, position=0.5 * (a + b))
