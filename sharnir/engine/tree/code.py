@@ -16,8 +16,9 @@ from sharnir.emit.program import QUOTIENTS, UNDEFINED, Program
 from sharnir.engine.tree.contact_rows import LawLoopTree
 from sharnir.engine.tree.forest import FREE, INERTIAL, JOINT_LAWS, LAWS, ONE_AXIS, PRESCRIBED, SEVERAL, TURNING, Forest
 from sharnir.engine.tree.history import FIRST, KEPT
+from sharnir.engine.tree.islands import note_momenta, restore_momenta
 from sharnir.engine.tree.row_storage import RowLoopTree
-from sharnir.engine.tree.step import close_pose, finish, guess, place_links, project, report, solve, step
+from sharnir.engine.tree.step import close_pose, finish, guess, place_links, project, repair_limits, report, solve, step
 from sharnir.engine.tree.storage import (
     BEST_RATE,
     FIELDS_OF,
@@ -39,6 +40,7 @@ PER_LINK = sum(INERTIAL.values())
 PREPARED = START["opens"]  # of the ground, which hands nothing on: 1 where the working memory is prepared
 CHOICES = 32  # by which the number of a guess is multiplied, to be stored with the gear, which is less
 FINEST = 256  # parts into which a step may be divided
+CUTS = 24  # by impacts, at most
 LOOSE = 10  # times what changes by rounding: what iterations that come no nearer may miss
 VARIABLES = """int count = 0, failed = 0; real change = real(0.0), before = real(0.0), lost = real(0.0), work = real(0.0);
 int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0;
@@ -103,7 +105,7 @@ SIMULATION = Source(
     f"""auto& x = t.data[0];
 const int worlds = x.worlds, links = x.links;
 const real dt = x.settings.dt.data[0], law_tolerance = x.law_tolerance, closed_gap = x.closed;
-const real per_metre = x.settings.per_metre.data[0], rounding = x.rounding; const bool pushing = x.pushed.data[w] == 1;
+const real per_metre = x.settings.per_metre.data[0]; real rounding = x.rounding; const bool pushing = x.pushed.data[w] == 1;
 const int limit = x.settings.iterations.data[1], most = x.settings.iterations.data[2];
 const bool coarse = x.settings.iterations.data[3] == 1, watching = x.settings.sleep.data[0] < real(1.0e30);
 const real gx = x.settings.gravity.data[w][0], gy = x.settings.gravity.data[w][1], gz = x.settings.gravity.data[w][2];
@@ -111,7 +113,7 @@ real h, fall, gravity0, gravity1, gravity2;
 const int* const bases = x.base.data + w*links; const int* const kinds = x.kind.data + w*links;
 const int* const acts = x.acts.data + w*links; const int* const axes_of = x.axis.data;
 for (int i = 0; i < links; ++i) acted = acted || acts[i];
-const real tolerance = acted ? x.acted_tolerance : x.tolerance;
+real tolerance = acted ? x.acted_tolerance : x.tolerance;
 #define axis_of(i) axes_of[i]
 #define stored(k) x.state.tree.data[(k)*worlds + w]
 #define parameter(k) x.parameters.data[(k)*x.parameter_stride + w*x.parameter_world]
@@ -229,9 +231,56 @@ class Form:
                 p.say("lifted = real(0.0);")
             p.say("const real joules = lost*real(4.0)/(h*h); lost = real(0.0);")
             p.say("if (renew) { stopped = 0; x.projected.data[w] += joules; } else taken += joules;")
-        with p.block("if (renew || overlaps) {" if tree.laws_are_rows else "if (renew) {"):
+        with p.block("if (renew || overlaps || within > real(0.0)) {" if tree.laws_are_rows else "if (renew) {"):
             guess(tree)
             p.say("renew = false; overlaps = false;" if tree.laws_are_rows else "renew = false;")
+
+    def close(self) -> None:
+        """Poses that stand open."""
+        tree = self.tree
+        with self.program.block("if (renew || overlaps) {" if tree.laws_are_rows else "if (renew) {"):
+            if not tree.laws_are_rows:
+                close_pose(tree)
+                return
+            place_links(tree)
+            note_momenta(tree)
+            with self.program.block("if (overlaps) {"):
+                repair_limits(tree)
+            close_pose(tree)
+            place_links(tree)
+            restore_momenta(tree)
+
+    def resize(self, factor: str) -> str:
+        """C++: the step is longer by a factor."""
+        return f"{{ const real factor = {factor}; h *= factor;\n{SET_STEP}{self.ground()}{self.rescale()}restarted = true; }}"
+
+    def divide(self) -> str:
+        """C++: a part that cannot be made is divided."""
+        if not self.tree.laws_are_rows:
+            return f"if (size == 1 || count >= most) {{ broken = true; break; }}\nsize /= 2; {self.resize('real(0.5)')}\ncontinue; }}"
+        return f"""if (size*part <= real(1.0) || count >= most) {{ broken = true; break; }}
+if (within > real(0.0) || part < real(1.0)) part *= real(0.5); else size /= 2;
+{self.resize("real(0.5)")}
+continue; }}"""
+
+    def meet_impact(self) -> None:
+        """A step in which something bounces is divided when that is closed; there, at once, is an impact."""
+        self.program.say("if (cuts < most_cuts) {")
+        self.tree.rows.find_impact()
+        self.program.say(f"""if (until == real(0.0)) {{ ++cuts; failed = 0; stopped = 1; restarted = true; continue; }}
+if (until < real(1.0)) {{ ++cuts; failed = 0; part *= until; tolerance *= until; rounding *= until;
+{self.resize("until")}
+continue; }} }}""")
+
+    def go_on(self) -> str:
+        """C++: after a part of a step."""
+        if not self.tree.laws_are_rows:
+            return "left -= size; ++parts;"
+        return f"""++parts; within += part; {{ const bool all = within > real(1.0) - real(1e-12);
+const real rest = (all ? real(1.0) : real(1.0) - within)/part;
+if (all) {{ within = real(0.0); left -= size; }}
+if (rest != real(1.0)) {{ part *= rest; tolerance *= rest; rounding *= rest;
+{self.resize("rest")} }} }}"""
 
     def simulation(self) -> str:
         """The body for a simulation: it divides steps that do not converge, and may stop early, where a body is slow."""
@@ -239,13 +288,11 @@ class Form:
         tree.begins = True
         with p.block("for (;;) {"):
             if tree.rows:
-                with p.block("if (renew || overlaps) {" if tree.laws_are_rows else "if (renew) {"):
-                    close_pose(tree)
+                self.close()
             self.take_up()
             p.say("if (left == 0) {")
             p.say(f"++made; left = {FINEST}; hit = stopped; stopped = 0;")
-            p.say(f"if (size < {FINEST}) {{ const real factor = real({FINEST}/size); size = {FINEST}; h = dt;")
-            p.say(SET_STEP + self.ground() + self.rescale() + "restarted = true; }")
+            p.say(f"if (size < {FINEST}) {{ {self.resize(f'real({FINEST}/size)')} size = {FINEST}; h = dt; }}")
             p.say("const real slowest = real(0.25)*h*h*x.slowest*x.slowest; bool slow = false;")
             p.say("if (watching) {" + self.is_slow() + "}")
             p.say("x.slow.data[w] = slow; if (slow) steps = made;")
@@ -259,12 +306,13 @@ class Form:
             p.say(f"if ({missed} && !(coarse && count >= most)) {{")
             p.say("failed = 0; if (onward > real(0.0)) { onward = real(0.0); restarted = true; continue; }")
             p.say("onward = real(1.0);")
-            p.say(f"if (size == {FINEST}) {{ {self.store()} }}")
-            p.say("if (size == 1 || count >= most) { broken = true; break; }")
-            p.say("size /= 2; const real factor = real(0.5); h *= real(0.5); restarted = true;")
-            p.say(SET_STEP + self.ground() + self.rescale() + "continue; }")
+            whole = f"size == {FINEST}" + (" && part == real(1.0) && within == real(0.0)" if tree.laws_are_rows else "")
+            p.say(f"if ({whole}) {{ {self.store()} }}")
+            p.say(self.divide())
             if tree.rows:
                 p.say(f"const bool cut = {missed};")
+            if tree.laws_are_rows:
+                self.meet_impact()
             p.say(LEFT + "failed = 0; onward = real(1.0);")
             p.say("x.part.data[w] = h;")
             with p.block("if (reporting) {"):
@@ -272,7 +320,7 @@ class Form:
             finish(tree)
             if tree.rows:  # what a step that was cut short leaves open is closed, and velocities fit again
                 p.say("if (cut) { renew = true; stopped = 1; }")
-            p.say("left -= size; ++parts;")
+            p.say(self.go_on())
         before = f"""int made = 0, left = {FINEST}, size = {FINEST}, parts = 0, hit = 0; real taken = real(0.0);
 bool renew = fresh > 0, broken = false;
 h = dt; stopped = fresh; if (!fresh) {{ const int kept = (int)stored(1);
@@ -281,6 +329,7 @@ gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(k
             before += tree.rows.clear_responses("fresh")
         if tree.laws_are_rows:
             before += tree.rows.clear_laws()
+            before += f"real part = real(1.0), within = real(0.0); int cuts = 0; const int most_cuts = {CUTS};"
         after = "x.passes.data[w] = count; x.parts.data[w] = parts; x.change.data[w] = left_over; x.taken.data[w] = taken;"
         if tree.laws_are_rows:
             after += " x.unsolved.data[w] = unsolved;"

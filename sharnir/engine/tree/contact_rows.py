@@ -22,8 +22,10 @@ from sharnir.contact.cones import NUMBERS, SPEEDS, VECTORS, cone_solver
 from sharnir.emit.algebra import ZERO, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, minimum, node, select, sqrt, value
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, ROLLING, SPINNING
+from sharnir.engine.tree.islands import find_islands
 from sharnir.engine.tree.row_storage import RESPONSES, ClosureView, LoopRows, RowLoopTree
 from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches, diagonal_of
+from sharnir.engine.tree.storage import LinkView
 from sharnir.laws.axis import not_
 
 UNBOUNDED = 1e30
@@ -37,6 +39,7 @@ HELD = 1e-8  # of a point's own response: how much it yields to what changes its
 # impulses which depend on each other stay near those of the last step
 ALIGNED = 1e-4  # rad, by which the axes of rolling friction may be off
 NEAR = 1e-9  # rad or of the scene's length: gaps that are closed
+REACHED = 1e-4  # of the way in a step: a gap that counts as closed in an impact
 
 
 class Contact(Kind):
@@ -57,14 +60,23 @@ class Contact(Kind):
     closes, bounded = False, True
 
     def begin(self, c: Any) -> None:
-        super().begin(c)
+        self.locate(c)
         c.put_row(0, "near", 0.0)
-        c.turns_a, c.turns_b = c.a.R @ c.core_a, c.b.R @ c.core_b
         for _ in c.rows.unless_resting():
             belt, frame = belt_of(c)
             runs = c.belt_pull * dot(c.belt_axis, belt.W - frame.W)
             c.line_1 = point_speed(c.b, c.start_b) - point_speed(c.a, c.start_a) + runs
-            c.blow = ZERO
+            c.by_b = 0.0
+
+    def locate(self, c: Any) -> None:
+        """Points at the pose; of two balls the normal, too."""
+        c.turns_a, c.turns_b = c.a.R @ c.core_a, c.b.R @ c.core_b
+        ball, n, s = c.balls > 0.5, c.axis_a, c.axis_b
+        n = choose(ball, direction(c.b.origin + c.turns_b - c.a.origin - c.turns_a, n), n)
+        c.axis_a, c.axis_b = n, choose(ball, direction(across_of(n, s), s), s)
+        c.start_a = choose(c.radius_a >= 0.0, c.turns_a + n * c.radius_a, c.a.R @ c.point_a)
+        c.start_b = choose(c.radius_b >= 0.0, c.turns_b - n * c.radius_b, c.b.R @ c.point_b)
+        c.start = c.b.origin + c.start_b - c.a.origin - c.start_a
 
     def start_gap(self, c: Any) -> list[Any]:
         return [0.0, 0.0, 0.0]
@@ -87,19 +99,19 @@ class Contact(Kind):
         half = b.u + cross(b.g, r_b) - a.u - cross(a.g, r_a)
         rests, closes, h, yields = c.rows.resting, c.rows.closing, c.h, c.stiffness > 0.0
         gap = dot(n, c.start)
-        apart = c.start + half
+        apart = c.start + (b.u + r_b - c.start_b) - (a.u + r_a - c.start_a)
         c.arm_a, c.arm_b = r_a + apart * c.share, r_b - apart * (1.0 - c.share)
         before = c.line_1
         u0, closed = dot(n, before), gap + 2.0 * dot(n, half)
-        c.end_gap = closed
+        c.start_gap, c.end_gap = gap, closed
         belt, frame = belt_of(c)
         runs = c.surface * (h * select(rests, 0.5, 0.25)) + c.belt_pull * dot(c.belt_axis, belt.g - frame.g)
         w = b.u + cross(b.g, c.arm_b) - a.u - cross(a.g, c.arm_a) + runs - before * select(rests, 0.0, 0.5)
-        touches = (c.by_b > 0.5) | (gap <= NEAR / c.rows.tree.per_metre + absolute(u0) * NEAR)
+        touches = (c.by_b > 0.5) | (gap <= nearness(c, u0))
         slop = SLOP / c.rows.tree.per_metre
         struck = touches & ((c.hits > 0.5) | c.rows.last_impact)
         off = rests & (yields | not_(select(closes, c.rows.parting, struck)))
-        passes = not_(rests) & bounces(c, c.restitution, u0) & (gap > slop) & (gap + 2.0 * u0 < 0.0)
+        passes = not_(rests) & bounces(c, c.restitution, u0) & (gap + 2.0 * u0 < 0.0)
         c.put_row(0, "high", select(off | passes, -1.0, 1.0))
         least = select(closes, -0.5 * (gap + 0.5 * slop), select(rests, 0.0, 0.5 * minimum(0.0, -gap - u0)))
         spring = 0.25 * h * c.stiffness * gap / select(yields, c.stiffness * h + c.damping, 1.0)
@@ -174,10 +186,10 @@ class Contact(Kind):
 
     def choose(self, c: Any) -> Any:
         """Whether the point is hit by what approaches it now, which it throws back."""
-        super().begin(c)
+        self.locate(c)
         n = c.axis_a
         u = dot(n, point_speed(c.b, c.start_b) - point_speed(c.a, c.start_a))
-        touches = (c.by_b > 0.5) | (dot(n, c.start) <= NEAR / c.rows.tree.per_metre + absolute(u) * NEAR)
+        touches = (c.by_b > 0.5) | (dot(n, c.start) <= nearness(c, u))
         hits = touches & bounces(c, c.restitution, u)
         c.hits = select(hits, 1.0, 0.0)
         return hits
@@ -193,11 +205,38 @@ class Contact(Kind):
         c.rows.tree.note_work(-(dot(force, c.surface) * (4.0 / c.h)))
         c.last = force * (1.0 / (c.h * c.h))  # for the next part of a step that is divided
         hard = not_(c.stiffness > 0.0)
-        c.rows.note_overlap(hard & (c.end_gap < -(SLOP / c.rows.tree.per_metre)))
-        touched = (p > 0.0) | (c.end_gap <= NEAR / c.rows.tree.per_metre)
+        near = nearness(c, u0)
+        c.rows.note_overlap(hard & (c.end_gap < -maximum(SLOP / c.rows.tree.per_metre, near)))
+        touched = (p > 0.0) | (c.end_gap <= near)
         c.by_b = select(hard & touched, 1.0, 0.0)  # wherever displacements lead
         slow = SLOW * 0.5 * c.h * c.rows.tree.fall + SLANTED * sqrt(dot(c.line_1, c.line_1))
         return hard & (u0 < -slow) & touched
+
+    def time_of_impact(self, c: Any) -> Any:
+        u0 = dot(c.axis_a, c.line_1)
+        passes = (c.on > 0.5) & (c.row(0, "high") < 0.0)
+        return part_to_impact(c, passes, 2.0 * u0, nearness(c, u0))
+
+
+def choose(condition: Any, x: Vector, y: Vector) -> Vector:
+    """One of two vectors."""
+    return Vector(*(select(condition, a, b) for a, b in zip(x, y, strict=True)))
+
+
+def nearness(c: Any, u: Any) -> Any:
+    """A gap that counts as closed where points approach at u (½ h times a speed)."""
+    return NEAR / c.rows.tree.per_metre + absolute(u) * (2.0 * REACHED)
+
+
+def part_to_impact(c: Any, passes: Any, way: Any, near: Any) -> Any:
+    """The part of the step after which what bounces has closed its gap, by the parabola with `way` as its first derivative; 1 if
+    it does not, 0 if its gap is closed."""
+    gap, end = c.start_gap, c.end_gap
+    passes = passes & (end < -near)
+    bends = end - gap - way
+    root = sqrt(maximum(0.0, way * way - 4.0 * bends * gap)) - way
+    part = 2.0 * gap / select(root > 0.0, root, 1.0)
+    return select(passes, select((gap > near) & (root > 0.0), part, 0.0), 1.0)
 
 
 def belt_of(c: Any) -> tuple[Any, Any]:
@@ -207,7 +246,7 @@ def belt_of(c: Any) -> tuple[Any, Any]:
 
 def bounces(c: Any, restitution: Any, u: Any) -> Any:
     """Whether what approaches at u (½ h times a speed) is thrown back; not by what yields."""
-    return (restitution > 0.0) & not_(c.stiffness > 0.0) & (u < -(BOUNCES * 0.5 * c.h * c.rows.tree.fall))
+    return (restitution > 0.0) & not_(c.stiffness > 0.0) & (u < -(BOUNCES * 0.5 * c.h * c.rows.fall_of_step))
 
 
 def point_speed(link: Any, arm: Vector) -> Vector:
@@ -239,6 +278,10 @@ class AxisLaw(Gear):
     def choose(self, c: Any) -> Any:
         """Whether the law throws back what has come to it."""
         return False
+
+    def time_of_impact(self, c: Any) -> Any:
+        """The part of the step after which something comes to the law that it throws back; 1: nothing does."""
+        return 1.0
 
 
 class Friction(AxisLaw):
@@ -284,7 +327,7 @@ class Limit(AxisLaw):
         c.put_row(0, "high", select(off | passes, 0.0, UNBOUNDED))
         a.row_limit = side * c.impulse(0)
         least = select(c.rows.closing, -0.5 * room, select(rests, 0.0, 0.25 * h * minimum(0.0, -2.0 * room / h - u0)))
-        c.end_gap = room + side * 2.0 * a.ratio * a.z
+        c.start_gap, c.end_gap = room, room + side * 2.0 * a.ratio * a.z
         return [by * a.z - select(rests, 0.0, 0.25 * h * u0) - least]
 
     def choose(self, c: Any) -> Any:
@@ -296,13 +339,22 @@ class Limit(AxisLaw):
     def returned(self, c: Any) -> Any:
         return c.a.restitution
 
+    def time_of_impact(self, c: Any) -> Any:
+        passes, way = (c.on > 0.5) & not_(c.row(0, "high") > 0.0), c.h * c.side * c.a.u0
+        return part_to_impact(c, passes, way, self.nearness(c, way))
+
+    def nearness(self, c: Any, way: Any) -> Any:
+        """An angle, or a distance, that counts as none where the axis moves by `way` in a step."""
+        return NEAR * (1.0 / c.rows.tree.per_metre + 1.0) + absolute(way) * REACHED
+
     def keep(self, c: Any) -> Any:
         a, p, side = c.a, c.impulse(0), c.side
         c.force = Vector(side * p, 0.0, 0.0)
-        acts, passed = p > 0.0, not_(c.row(0, "high") > 0.0) & (c.end_gap < 0.0)
+        near = self.nearness(c, c.h * a.u0)
+        acts, passed = p > 0.0, not_(c.row(0, "high") > 0.0) & (c.end_gap < near)
         a.limit = select(acts, side * p, a.limit)
         c.by_b = select(passed, 1.0, 0.0)
-        c.rows.note_overlap(passed)
+        c.rows.note_overlap(passed & (c.end_gap < -near))
         return (acts & (side * a.u0 < -(SLOW * c.rows.tree.fall))) | passed
 
 
@@ -346,8 +398,7 @@ class Turning(Kind):
 
     rates = wrenches
 
-    def choose(self, c: Any) -> Any:
-        return False
+    choose, time_of_impact = AxisLaw.choose, AxisLaw.time_of_impact  # type: ignore[assignment]
 
     def keep(self, c: Any) -> Any:
         return False
@@ -505,7 +556,8 @@ class LawRows(LoopRows):
         lines.append(f"const int memory_with_rows = {owner}memory_size_of_world; (void)memory_with_rows;")
         lines.append("const int* const element = t_element; const int* const sky_first = t_sky_first;")
         lines.append("const int* const sky_start = t_sky_start;")
-        zeros = ", ".join(f"{name} = real(0.0)" for name in ("unsolved", "overlap", "bounce", "taken_now", "lifted"))
+        zeros = ", ".join(f"{name} = real(0.0)" for name in ("unsolved", "overlap", "bounce", "taken_now", "lifted", "until"))
+        lines.append("const real fall_of_step = dt*wp::sqrt(gx*gx + gy*gy + gz*gz);")
         return [*lines, f"real {zeros};", "bool overlaps = false, last_impact = true; int parting = 0, impact = 0;"]
 
     def unless_resting(self) -> Iterator[None]:
@@ -606,6 +658,24 @@ if (wp::abs(now - {self._place("high", "r")}) > real({SETTLED})*now) ++changed; 
                 with p.block(f"{'' if kind == CONTACT else 'else '}if (t_kind[c] == {kind}) {{"):
                     yield ClosureView(self, "c"), law
 
+    def find_islands(self) -> None:
+        """The island of every link."""
+        at = self.tree.row_start["island"]
+        self.program.forget(find_islands(lambda link: f"number({self.tree.row_place(link)} + {at})"))
+
+    def free_islands(self) -> Iterator[Any]:
+        """The links that number islands."""
+        for link in self.tree.links():
+            with self.program.block("if ({0}) {{", absolute(link.island - value("real(i)")) < 0.5):
+                yield link
+
+    def island_of(self, link: Any) -> Iterator[Any]:
+        """The link that numbers a link's island, unless something fixed touches that."""
+        p = self.program
+        with p.block("if ({0}) {{", link.island >= 0.0):
+            p.say(f"const Place rows_island = {self.tree.row_place('(int)' + self.tree.place('own', 'island', 0))};")
+            yield LinkView(self.tree, "island")
+
     def keep_laws(self) -> None:
         p = self.program
         for c, law in self.laws():
@@ -616,6 +686,18 @@ if (wp::abs(now - {self._place("high", "r")}) > real({SETTLED})*now) ++changed; 
 
     last_impact, first_impact = value("last_impact", "bool"), value("(impact == 0)", "bool")
     """Whether nothing is thrown back any more, and what still approaches is stopped; whether the first impact is solved for."""
+
+    fall_of_step = value("fall_of_step")
+    """A speed that gravity gives in a whole step."""
+
+    def find_impact(self) -> None:
+        """After how much of the step the first impact is."""
+        p = self.program
+        p.say("until = real(1.0);")
+        for c, law in self.laws():
+            part = law.time_of_impact(c)
+            if not isinstance(part, float):
+                p.write("until", minimum(p.read("until"), part))
 
     bounce = value("bounce")
     """How much of what an impact took from velocities is given once more: by that they are thrown back, and gain no energy."""
@@ -686,7 +768,7 @@ if (wp::abs(now - {self._place("high", "r")}) > real({SETTLED})*now) ++changed; 
             if isinstance(law, Contact):
                 force = law.force(c, [c.impulse(k) for k in range(3)])
                 more = 1.0 + self.bounce
-                c.blow = c.blow + force * (0.5 * more)
+                c.blow = c.blow + force * (2.0 / c.h * more)
                 self.tree.note_work(-(dot(force, c.surface) * (2.0 / c.h * more)))
 
 

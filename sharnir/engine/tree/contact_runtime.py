@@ -32,7 +32,7 @@ AT_POINT_A, AT_POINT_B = (wp.constant(GIVEN[name]) for name in ("point_a", "poin
 IS_HINGE, IS_SLIDER, IS_FRICTION, IS_LIMIT = (wp.constant(k) for k in (HINGE, SLIDER, FRICTION, LIMIT))
 IS_PRESCRIBED = wp.constant(PRESCRIBED)
 AT_KIND, AT_A = (wp.constant(len(COUNTS) + TABLES.index(name)) for name in ("kind", "a"))
-CYLINDER, CONE, ELLIPSOID = (int(k) for k in (CYLINDER_KIND, CONE_KIND, ELLIPSOID_KIND))
+CYLINDER, CONE, ELLIPSOID, SPHERE_KIND = (int(k) for k in (CYLINDER_KIND, CONE_KIND, ELLIPSOID_KIND, SPHERE))
 
 
 def room_of(points: int, axes: int, path: int, turning: int = 0) -> dict[str, int]:
@@ -154,6 +154,8 @@ if (link < 0) return p;
 const auto turn = wp::mul(shared(state.rotation, body), shared(own_turn, link));
 const vec origin = wp::add(shared(state.position, body), wp::quat_rotate(shared(state.rotation, body), shared(own_point, link)));
 return wp::quat_rotate_inv(turn, wp::sub(p, origin)); }};
+const auto radius = [&](int shape) -> real {{ const int kind = x.shapes.kind.data[shape];
+return kind == {CYLINDER} || kind == {CONE} || kind == {ELLIPSOID} ? real(-1.0) : x.shapes.radius.data[shape]; }};
 const int points = x.contacts.count.data[w];
 for (int p = 0; p < points; ++p) {{
 const int body_a = cell(contacts.body_a, p), body_b = cell(contacts.body_b, p);
@@ -166,6 +168,7 @@ if (!add({CONTACT}, a, b, 3, p, driven, frame)) continue;
 const vec n = cell(contacts.normal, p), at = cell(contacts.point, p); const real gap = cell(contacts.gap, p);
 const vec pa = local(a, body_a, wp::sub(at, wp::mul(n, real(0.5)*gap)));
 const vec pb = local(b, body_b, wp::add(at, wp::mul(n, real(0.5)*gap)));
+const int shape_a = cell(contacts.shape_a, p), shape_b = cell(contacts.shape_b, p);
 vec s = cell(contacts.along, p);
 if (!(wp::length_sq(s) > real(0.5))) {{
 const vec e = wp::abs(n[0]) < real(0.6) ? vec(real(1.0), real(0.0), real(0.0)) : vec(real(0.0), real(1.0), real(0.0));
@@ -189,13 +192,14 @@ real fade = real(0.0); const bool yields = tire && cell(contacts.relaxation, p) 
 if (yields) {{ const bool of_a = (cell(contacts.special, p) & 8) != 0;  // how fast the middle of the wheel passes the ground
 vec passes = of_a ? wp::add(over, turn_b) : wp::sub(over, turn_a); passes = wp::sub(passes, wp::mul(n, wp::dot(n, passes)));
 fade = wp::length(passes)/cell(contacts.relaxation, p); }}
-const int shape_a = cell(contacts.shape_a, p), shape_b = cell(contacts.shape_b, p);
 for (int k = 0; k < 3; ++k) {{ give({GIVEN["point_a"]} + k) = pa[k]; give({GIVEN["point_b"]} + k) = pb[k];
 give({GIVEN["axis_a"]} + k) = n[k]; give({GIVEN["axis_b"]} + k) = s[k];
 give({GIVEN["surface"]} + k) = runs[k]; give({GIVEN["last"]} + k) = last[k]*(real(0.25)/h);
 give({GIVEN["belt_axis"]} + k) = axle[k]; give({GIVEN["belt_pull"]} + k) = pull[k]; }}
 give({GIVEN["friction_along"]}) = mu[0]; give({GIVEN["friction_across"]}) = mu[1];
 give({GIVEN["restitution"]}) = cell(contacts.restitution, p); give({GIVEN["fade"]}) = fade;
+give({GIVEN["balls"]}) = x.shapes.kind.data[shape_a] == {SPHERE_KIND} && x.shapes.kind.data[shape_b] == {SPHERE_KIND};
+give({GIVEN["radius_a"]}) = radius(shape_a); give({GIVEN["radius_b"]}) = radius(shape_b);
 give({GIVEN["stiffness"]}) = cell(contacts.stiffness, p); give({GIVEN["damping"]}) = cell(contacts.damping, p);
 give({GIVEN["shear_along"]}) = yields ? cell(contacts.shear, p)[0] : real(0.0);
 give({GIVEN["shear_across"]}) = yields ? cell(contacts.shear, p)[1] : real(0.0);
@@ -306,7 +310,7 @@ def store_contacts(t: wp.array(dtype=TreeStep), w: int):
         p = t[0].point_of[k + t[0].most_laws * w]
         if p >= 0:
             t[0].contacts.impulse[p, w] = carried(t, t[0].closures + k, w) * scale
-            t[0].blow[p, w] = kept(t, t[0].closures + k, w, AT_BLOW) * (real(4.0) / t[0].part[w])
+            t[0].blow[p, w] = kept(t, t[0].closures + k, w, AT_BLOW)
             u = point_velocity(t, k, t[0].contacts.body_b[p, w], AT_POINT_B, w) + t[0].contacts.surface[p, w]
             u = u - point_velocity(t, k, t[0].contacts.body_a[p, w], AT_POINT_A, w)
             if t[0].contacts.belt_body[p, w] > 0:

@@ -457,7 +457,16 @@ class OneAxis:
         link.q = select(by_rounding, select(low > high, lower, upper), link.q)
         deep = passed * link.unit > NEAR_LIMIT
         link.tree.note_stopped(deep, link.at)
-        for _ in link.when(deep):
+        if link.tree.laws_are_rows:  # then with what else is displaced
+            link.tree.rows.note_overlap(deep)
+        else:
+            self.repair_limit(link)
+
+    def repair_limit(self, link: Any) -> None:
+        """Displace the coordinate towards a limit that it passed."""
+        low, high = link.limit_lower - link.q, link.q - link.limit_upper
+        passed = maximum(low, high)
+        for _ in link.when(passed * link.unit > NEAR_LIMIT):
             by = minimum(passed, MOST_REPAIR / link.unit)
             self.displace(link, select(low > high, by, -by))
 
@@ -692,6 +701,8 @@ class NoLaws:
     def learn_response(self, link: Any) -> None: ...
 
     def judge(self, link: Any) -> None: ...
+
+    def repair_limit(self, link: Any) -> None: ...
 
     def spin(self, link: Any, g: Vector) -> Vector:
         return g

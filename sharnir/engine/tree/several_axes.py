@@ -606,12 +606,25 @@ class SeveralAxes:
 
     def return_to_limits(self, link: Any) -> None:
         """Limits that were passed by more than speeds return to are returned to by displacements (`OneAxis.return_to_limit`)."""
-        x, lower, upper = self.limited(link)
-        low, high = lower - x, x - upper
+        low, high = self.room(link)
         passed = each(lambda k: maximum(low[k], high[k]) * link.unit)
         deep = maximum(passed.x, maximum(passed.y, passed.z)) > NEAR_LIMIT
         link.tree.note_stopped(deep, link.at)
-        for _ in link.when(deep):
+        if link.tree.laws_are_rows:
+            link.tree.rows.note_overlap(deep)
+        else:
+            self.repair_limit(link)
+
+    def room(self, link: Any) -> tuple[Vector, Vector]:
+        """By how much coordinates pass their lower and upper limits."""
+        x, lower, upper = self.limited(link)
+        return lower - x, x - upper
+
+    def repair_limit(self, link: Any) -> None:
+        """Displace coordinates towards limits that they passed."""
+        low, high = self.room(link)
+        passed = each(lambda k: maximum(low[k], high[k]) * link.unit)
+        for _ in link.when(maximum(passed.x, maximum(passed.y, passed.z)) > NEAR_LIMIT):
             far = [select(passed[k] > NEAR_LIMIT, minimum(passed[k], MOST_REPAIR) / link.unit, 0.0) for k in AXES]
             self.displace(link, Vector(*(select(low[k] > high[k], far[k], -far[k]) for k in AXES)))
 

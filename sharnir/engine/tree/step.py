@@ -410,6 +410,14 @@ def close_pose(tree: Any) -> None:
                         joint.advance(link)
 
 
+def repair_limits(tree: Any) -> None:
+    """Displace axes that passed a limit."""
+    for link in tree.links():
+        for joint in link.joints():
+            for _ in link.acting():
+                joint.repair_limit(link)
+
+
 def loosen(joint: Any, link: Any) -> None:
     """Nothing holds the axes of a joint."""
     if isinstance(joint, OneAxis):
