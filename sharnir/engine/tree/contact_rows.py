@@ -99,11 +99,14 @@ class Contact(Kind):
         half = b.u + cross(b.g, r_b) - a.u - cross(a.g, r_a)
         rests, closes, h, yields = c.rows.resting, c.rows.closing, c.h, c.stiffness > 0.0
         gap = dot(n, c.start)
-        apart = c.start + (b.u + r_b - c.start_b) - (a.u + r_a - c.start_a)
+        moved = b.u + r_b - c.start_b - a.u - r_a + c.start_a
+        apart = c.start + moved
         c.arm_a, c.arm_b = r_a + apart * c.share, r_b - apart * (1.0 - c.share)
         before = c.line_1
         u0, closed = dot(n, before), gap + 2.0 * dot(n, half)
-        c.start_gap, c.end_gap = gap, closed
+        reach = c.radius_a + c.radius_b
+        middles = c.start + n * reach + moved * 2.0
+        c.start_gap, c.end_gap = gap, select(c.balls > 0.5, sqrt(dot(middles, middles)) - reach, closed)
         belt, frame = belt_of(c)
         runs = c.surface * (h * select(rests, 0.5, 0.25)) + c.belt_pull * dot(c.belt_axis, belt.g - frame.g)
         w = b.u + cross(b.g, c.arm_b) - a.u - cross(a.g, c.arm_a) + runs - before * select(rests, 0.0, 0.5)

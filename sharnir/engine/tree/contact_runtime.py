@@ -28,7 +28,7 @@ GIVEN = offsets(PARAMETERS)
 ROUND = " || ".join(f"kind == {int(k)}" for k in (SPHERE, CAPSULE, CYLINDER_KIND, CONE_KIND, ELLIPSOID_KIND))
 GIVEN_SIZE = wp.constant(sum(PARAMETERS.values()))
 AT_END_GAP = wp.constant(offsets(CLOSURE_WORK)["end_gap"])
-AT_POINT_A, AT_POINT_B = (wp.constant(GIVEN[name]) for name in ("point_a", "point_b"))
+AT_POINT_A, AT_POINT_B, AT_NORMAL = (wp.constant(GIVEN[name]) for name in ("point_a", "point_b", "axis_a"))
 IS_HINGE, IS_SLIDER, IS_FRICTION, IS_LIMIT = (wp.constant(k) for k in (HINGE, SLIDER, FRICTION, LIMIT))
 IS_PRESCRIBED = wp.constant(PRESCRIBED)
 AT_KIND, AT_A = (wp.constant(len(COUNTS) + TABLES.index(name)) for name in ("kind", "a"))
@@ -205,7 +205,7 @@ give({GIVEN["shear_along"]}) = yields ? cell(contacts.shear, p)[0] : real(0.0);
 give({GIVEN["shear_across"]}) = yields ? cell(contacts.shear, p)[1] : real(0.0);
 const auto core = [&](int shape, int body, int link, const vec& at, const vec& inward) -> vec {{
 const int kind = x.shapes.kind.data[shape];
-if (kind == {CYLINDER} || kind == {CONE} || kind == {ELLIPSOID}) {{
+if (kind == {SPHERE_KIND} || kind == {CYLINDER} || kind == {CONE} || kind == {ELLIPSOID}) {{
 vec middle = wp::add(shared(state.position, body), wp::quat_rotate(shared(state.rotation, body), x.shapes.position.data[shape]));
 if (kind == {CYLINDER}) {{ const vec axle = wp::quat_rotate(shared(state.rotation, body), wp::quat_rotate(
 x.shapes.rotation.data[shape], vec(real(0.0), real(0.0), real(1.0))));  // beside the point, on the axle
@@ -255,17 +255,23 @@ def gather_laws(t: wp.array(dtype=TreeStep), w: int) -> int:
 
 
 @wp.func
+def given_vector(t: wp.array(dtype=TreeStep), k: int, where: int, w: int) -> vec3:
+    """A vector among the parameters of the k-th of these closures."""
+    at = GIVEN_SIZE * (t[0].closures + k) + where
+    x = vec3(real(0.0))
+    for c in range(3):
+        x[c] = t[0].row_numbers[(at + c) * t[0].row_stride + w * t[0].row_world]
+    return x
+
+
+@wp.func
 def point_velocity(t: wp.array(dtype=TreeStep), k: int, b: int, where: int, w: int) -> vec3:
     """Velocity of a body at its point of the k-th of these closures, at the end of the step."""
     i = t[0].link_of[b]
     if i < 0:
         return vec3(real(0.0))
-    at = GIVEN_SIZE * (t[0].closures + k) + where
-    x = vec3(real(0.0))
-    for c in range(3):
-        x[c] = t[0].row_numbers[(at + c) * t[0].row_stride + w * t[0].row_world]
     turn = t[0].state.rotation[b, w] * t[0].own_turn[i, w]
-    arm = wp.quat_rotate(turn, x) + wp.quat_rotate(t[0].state.rotation[b, w], t[0].own_point[i, w])
+    arm = wp.quat_rotate(turn, given_vector(t, k, where, w)) + wp.quat_rotate(t[0].state.rotation[b, w], t[0].own_point[i, w])
     return t[0].state.velocity[b, w] + wp.cross(t[0].state.spin[b, w], arm)
 
 
@@ -319,5 +325,6 @@ def store_contacts(t: wp.array(dtype=TreeStep), w: int):
                 u = u + t[0].contacts.belt_pull[p, w] * wp.dot(t[0].contacts.belt_axis[p, w], turn)
             if t[0].contacts.stiffness[p, w] > real(0.0):  # which tells the energy of its spring
                 t[0].contacts.gap[p, w] = kept(t, t[0].closures + k, w, AT_END_GAP)[0]
-            n = t[0].contacts.normal[p, w]
+            n = given_vector(t, k, AT_NORMAL, w)
+            t[0].contacts.normal[p, w] = n
             t[0].slip[p, w] = u - n * wp.dot(n, u)
