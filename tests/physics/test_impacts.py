@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
+from sharnir.spatial import quat_exp
 
 G = 9.81
 
@@ -54,8 +55,7 @@ def test_a_blow_breaks_a_held_joint_loose_in_the_same_step():
     assert shared - 8e-3 * 5.0 / inertia < rate < shared + 1e-6
 
 
-def test_mechanisms_that_collide_keep_linear_momentum_and_gain_no_energy():
-    """Angular momentum is kept but for what displacements of bodies that passed into each other change."""
+def test_mechanisms_that_collide_keep_momenta_and_gain_no_energy():
     scene = sh.Scene(gravity=(0, 0, 0), contact=True)
     m = sh.Material(friction=0.5, restitution=0.3)
     for side, prefix in ((-1, "left"), (1, "right")):
@@ -74,6 +74,100 @@ def test_mechanisms_that_collide_keep_linear_momentum_and_gain_no_energy():
         sim.step()
         now = sim.momentum()
         assert np.abs(np.ravel(now.linear) - np.ravel(start.linear)).max() < 1e-9 * 12
-        assert np.abs(np.ravel(now.angular) - np.ravel(start.angular)).max() < 0.01  # of 0.36 kg·m²/s
+        assert np.abs(np.ravel(now.angular) - np.ravel(start.angular)).max() < 1e-9 * 0.36
         assert sim.energy().total < energy * (1 + 1e-9)
     assert sim.energy().total < 0.95 * energy  # they did collide
+
+
+ELASTIC = sh.Material(friction=0.0, restitution=1.0)
+
+
+@pytest.mark.parametrize("dt", [1e-3, 5e-3])
+def test_a_struck_ball_leaves_along_the_line_of_centres(dt):
+    """Cut shots: the line of centres when both balls touch is off the cue ball's way by asin(offset / 2R)."""
+    radius, worst = 0.028575, 0.0
+    for offset in np.linspace(0.05, 0.95, 7):
+        for speed in (1.0, 4.0, 7.3):
+            scene = sh.Scene(gravity=(0, 0, 0), contact=True)
+            ball, how = sh.Sphere(radius), {"mass": 0.17, "material": ELASTIC}
+            scene.add_body("cue", ball, position=(-0.1003, 0, 0), velocity=(speed, 0, 0), **how)
+            scene.add_body("object", ball, position=(0, 2 * radius * offset, 0), **how)
+            sim = sh.Simulation(scene, dt, solver="direct")
+            sim.run(0.12 / speed + dt)
+            x, y, _ = sim.body("object").velocity
+            worst = max(worst, abs(np.degrees(np.arctan2(y, x) - np.arcsin(offset))))
+            assert np.hypot(x, y) == pytest.approx(speed * np.sqrt(1 - offset**2), rel=1e-4)
+    print(f"{1e3 * dt:.0f} ms: at most {worst:.1e} degrees off")
+    assert worst < 0.01
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-3])
+@pytest.mark.parametrize("dt", [5e-4, 2e-3, 1e-2])
+def test_a_train_of_equal_balls_hands_the_speed_to_the_last(dt, apart):
+    scene = sh.Scene(gravity=(0, 0, 0), contact=True)
+    for i in range(6):
+        place, speed = ((0.1 + apart) * i - 0.2 * (i == 0), 0, 0), (1.7 * (i == 0), 0, 0)
+        scene.add_body(f"ball {i}", sh.Sphere(0.05), mass=0.3, position=place, velocity=speed, material=ELASTIC)
+    sim = sh.Simulation(scene, dt, solver="direct")
+    start = sim.energy().total
+    for _ in range(int(0.3 / dt)):
+        sim.step()
+        assert sim.energy().total < start * (1 + 1e-12)
+    speeds = [sim.body(f"ball {i}").velocity[0] for i in range(6)]
+    assert np.abs(speeds - np.array([0, 0, 0, 0, 0, 1.7])).max() < 1e-9
+
+
+@pytest.mark.parametrize("dt", [1e-3, 5e-3])
+def test_a_cradle_of_pendulums_swings_from_end_to_end(dt):
+    """The outer balls rise to where the first one began, those between rest."""
+    scene, length = sh.Scene(contact=True), 0.5
+    for i in range(5):
+        turn = 0.5 * (i == 0)
+        place = np.array([0.1 * i, 0, 0]) - length * np.array([np.sin(turn), 0, np.cos(turn)])
+        scene.add_body(f"ball {i}", sh.Sphere(0.05), mass=0.3, position=place, material=ELASTIC)
+        scene.add_joint(f"string {i}", sh.Revolute("y"), "world", f"ball {i}", position=(0.1 * i, 0, 0))
+    sim = sh.Simulation(scene, dt)
+    start, high = sim.energy().total, length * (1 - np.cos(0.5))
+    rise = np.zeros(5)
+    for _ in range(int(3.0 / dt)):
+        sim.step()
+        rise = np.maximum(rise, [length + sim.body(f"ball {i}").position[2] for i in range(5)])
+        assert sim.energy().total < start + 1e-6 * 0.3 * G * high
+    print(f"rise, relative to the start: {np.array2string(rise / high, precision=6)}")
+    assert rise[4] == pytest.approx(high, rel=1e-3) and rise[1:4].max() < 1e-6 * high
+
+
+@pytest.mark.parametrize("dt", [5e-4, 2e-3])
+def test_a_light_ball_on_a_heavy_one_rises_to_four_times_the_height(dt):
+    """Masses 3 and 1: the lower ball meets the upper one at once after the ground, and stands still: v₁ = (m₁ − 3m₂)/(m₁ + m₂) v."""
+    scene, gap = sh.Scene(), 1e-4
+    scene.add_ground(material=ELASTIC)
+    scene.add_body("lower", sh.Sphere(0.1), mass=3.0, position=(0, 0, 1.1), material=ELASTIC)
+    scene.add_body("upper", sh.Sphere(0.1), mass=1.0, position=(0, 0, 1.3 + gap), material=ELASTIC)
+    sim = sh.Simulation(scene, dt, solver="direct")
+    top, energy = 0.0, sim.energy().total
+    for _ in range(int(1.4 / dt)):
+        sim.step()
+        top = max(top, sim.body("upper").position[2] - 0.3)
+        assert sim.energy().total < energy + 1e-6 * 4 * G
+    print(f"{1e3 * dt} ms: rises to {top:.5f} m")
+    assert top == pytest.approx(4.0, abs=0.01)  # the gap moves where they meet, and by how much they brake each other
+
+
+@pytest.mark.parametrize("dt", [1e-3, 5e-3])
+@pytest.mark.parametrize("seed", [2, 3, 6, 11])
+def test_an_elastic_box_keeps_its_energy(seed, dt):
+    """For 10 s without friction; what approaches by less than falling gives it in two steps is not thrown back."""
+    rng = np.random.default_rng(seed)
+    scene = sh.Scene()
+    scene.add_ground(material=ELASTIC)
+    turn, spin = quat_exp(rng.normal(size=3)), 3 * rng.normal(size=3)
+    shape, moves = sh.Box(*rng.uniform(0.1, 0.4, 3)), {"velocity": rng.normal(size=3), "spin": spin}
+    scene.add_body("box", shape, mass=1.0, position=(0, 0, 1), rotation=turn, material=ELASTIC, **moves)
+    sim = sh.Simulation(scene, dt, solver="direct")
+    start = sim.energy().total
+    for _ in range(100):
+        sim.run(0.1)
+        assert sim.energy().total < start * (1 + 1e-9)
+    print(f"energy after 10 s: {sim.energy().total / start - 1:.1e}")
+    assert sim.energy().total > 0.99 * start

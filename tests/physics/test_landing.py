@@ -15,10 +15,6 @@ FAST = {"chain": (1, 2), "loop": (0,), "ragdoll": (2,), "vehicle": (1,), "heap":
 
 FAILS = {
     "chain": {55}, "loop": {20, 36, 46}, "ragdoll": {6, 24, 37}, "crane": {15}, "heap": {14, 18},
-    "floating": {
-        0, 1, 4, 6, 7, 8, 10, 12, 15, 16, 17, 18, 20, 21, 22, 24, 25, 27, 31, 32, 34, 35, 37, 38, 39, 41, 44, 46, 48, 49, 51, 52,
-        53, 54, 55, 56, 58,
-    },
 }  # fmt: skip
 """Seeds that violate a bound, or whose steps cannot be made."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.collision.data import CAPSULE, SPHERE
+from sharnir.collision.data import CAPSULE, PLANE, SPHERE
 from sharnir.collision.data import CONE as CONE_KIND
 from sharnir.collision.data import CYLINDER as CYLINDER_KIND
 from sharnir.collision.data import ELLIPSOID as ELLIPSOID_KIND
@@ -32,7 +32,8 @@ AT_POINT_A, AT_POINT_B, AT_NORMAL = (wp.constant(GIVEN[name]) for name in ("poin
 IS_HINGE, IS_SLIDER, IS_FRICTION, IS_LIMIT = (wp.constant(k) for k in (HINGE, SLIDER, FRICTION, LIMIT))
 IS_PRESCRIBED = wp.constant(PRESCRIBED)
 AT_KIND, AT_A = (wp.constant(len(COUNTS) + TABLES.index(name)) for name in ("kind", "a"))
-CYLINDER, CONE, ELLIPSOID, SPHERE_KIND = (int(k) for k in (CYLINDER_KIND, CONE_KIND, ELLIPSOID_KIND, SPHERE))
+CYLINDER, CONE, ELLIPSOID = (int(k) for k in (CYLINDER_KIND, CONE_KIND, ELLIPSOID_KIND))
+SPHERE_KIND, PLANE_KIND = int(SPHERE), int(PLANE)
 
 
 def room_of(points: int, axes: int, path: int, turning: int = 0) -> dict[str, int]:
@@ -156,6 +157,8 @@ const vec origin = wp::add(shared(state.position, body), wp::quat_rotate(shared(
 return wp::quat_rotate_inv(turn, wp::sub(p, origin)); }};
 const auto radius = [&](int shape) -> real {{ const int kind = x.shapes.kind.data[shape];
 return kind == {CYLINDER} || kind == {CONE} || kind == {ELLIPSOID} ? real(-1.0) : x.shapes.radius.data[shape]; }};
+const auto middle = [&](int shape, int body) -> vec {{
+return wp::add(shared(state.position, body), wp::quat_rotate(shared(state.rotation, body), x.shapes.position.data[shape])); }};
 const int points = x.contacts.count.data[w];
 for (int p = 0; p < points; ++p) {{
 const int body_a = cell(contacts.body_a, p), body_b = cell(contacts.body_b, p);
@@ -166,9 +169,19 @@ const bool held_a = a < 0 || kinds[a] == {PRESCRIBED}, held_b = b < 0 || kinds[b
 if (held_a && held_b && driven < 0) continue;  // nothing moves
 if (!add({CONTACT}, a, b, 3, p, driven, frame)) continue;
 const vec n = cell(contacts.normal, p), at = cell(contacts.point, p); const real gap = cell(contacts.gap, p);
-const vec pa = local(a, body_a, wp::sub(at, wp::mul(n, real(0.5)*gap)));
-const vec pb = local(b, body_b, wp::add(at, wp::mul(n, real(0.5)*gap)));
 const int shape_a = cell(contacts.shape_a, p), shape_b = cell(contacts.shape_b, p);
+const int kind_a = x.shapes.kind.data[shape_a], kind_b = x.shapes.kind.data[shape_b];
+vec at_a = wp::sub(at, wp::mul(n, real(0.5)*gap)), at_b = wp::add(at, wp::mul(n, real(0.5)*gap));
+// of what is on its way the point is somewhere between: on balls and planes it is known
+if (kind_a == {SPHERE_KIND}) at_a = wp::add(middle(shape_a, body_a), wp::mul(n, x.shapes.radius.data[shape_a]));
+if (kind_b == {SPHERE_KIND}) at_b = wp::sub(middle(shape_b, body_b), wp::mul(n, x.shapes.radius.data[shape_b]));
+if (kind_a == {PLANE_KIND} && kind_b != {SPHERE_KIND}) {{
+at_a = wp::sub(at, wp::mul(n, wp::dot(n, wp::sub(at, middle(shape_a, body_a))))); at_b = wp::add(at_a, wp::mul(n, gap)); }}
+else if (kind_b == {PLANE_KIND} && kind_a != {SPHERE_KIND}) {{
+at_b = wp::sub(at, wp::mul(n, wp::dot(n, wp::sub(at, middle(shape_b, body_b))))); at_a = wp::sub(at_b, wp::mul(n, gap)); }}
+else if (kind_a == {SPHERE_KIND} && kind_b != {SPHERE_KIND}) at_b = wp::add(at_a, wp::mul(n, gap));
+else if (kind_b == {SPHERE_KIND} && kind_a != {SPHERE_KIND}) at_a = wp::sub(at_b, wp::mul(n, gap));
+const vec pa = local(a, body_a, at_a), pb = local(b, body_b, at_b);
 vec s = cell(contacts.along, p);
 if (!(wp::length_sq(s) > real(0.5))) {{
 const vec e = wp::abs(n[0]) < real(0.6) ? vec(real(1.0), real(0.0), real(0.0)) : vec(real(0.0), real(1.0), real(0.0));
@@ -198,7 +211,7 @@ give({GIVEN["surface"]} + k) = runs[k]; give({GIVEN["last"]} + k) = last[k]*(rea
 give({GIVEN["belt_axis"]} + k) = axle[k]; give({GIVEN["belt_pull"]} + k) = pull[k]; }}
 give({GIVEN["friction_along"]}) = mu[0]; give({GIVEN["friction_across"]}) = mu[1];
 give({GIVEN["restitution"]}) = cell(contacts.restitution, p); give({GIVEN["fade"]}) = fade;
-give({GIVEN["balls"]}) = x.shapes.kind.data[shape_a] == {SPHERE_KIND} && x.shapes.kind.data[shape_b] == {SPHERE_KIND};
+give({GIVEN["balls"]}) = kind_a == {SPHERE_KIND} && kind_b == {SPHERE_KIND};
 give({GIVEN["radius_a"]}) = radius(shape_a); give({GIVEN["radius_b"]}) = radius(shape_b);
 give({GIVEN["stiffness"]}) = cell(contacts.stiffness, p); give({GIVEN["damping"]}) = cell(contacts.damping, p);
 give({GIVEN["shear_along"]}) = yields ? cell(contacts.shear, p)[0] : real(0.0);
@@ -206,17 +219,16 @@ give({GIVEN["shear_across"]}) = yields ? cell(contacts.shear, p)[1] : real(0.0);
 const auto core = [&](int shape, int body, int link, const vec& at, const vec& inward) -> vec {{
 const int kind = x.shapes.kind.data[shape];
 if (kind == {SPHERE_KIND} || kind == {CYLINDER} || kind == {CONE} || kind == {ELLIPSOID}) {{
-vec middle = wp::add(shared(state.position, body), wp::quat_rotate(shared(state.rotation, body), x.shapes.position.data[shape]));
+vec centre = middle(shape, body);
 if (kind == {CYLINDER}) {{ const vec axle = wp::quat_rotate(shared(state.rotation, body), wp::quat_rotate(
 x.shapes.rotation.data[shape], vec(real(0.0), real(0.0), real(1.0))));  // beside the point, on the axle
-middle = wp::add(middle, wp::mul(axle, wp::dot(axle, wp::sub(at, middle)))); }}
-return local(link, body, middle); }}
+centre = wp::add(centre, wp::mul(axle, wp::dot(axle, wp::sub(at, centre)))); }}
+return local(link, body, centre); }}
 return local(link, body, wp::add(at, wp::mul(inward, x.shapes.radius.data[shape]))); }};
 const auto is_round = [&](int shape) {{ const int kind = x.shapes.kind.data[shape]; return {ROUND}; }};
 const bool round_a = is_round(shape_a), round_b = is_round(shape_b);  // the point goes with what is round
 give({GIVEN["share"]}) = round_b && !round_a ? real(1.0) : round_a && !round_b ? real(0.0) : real(0.5);
-const vec ca = core(shape_a, body_a, a, wp::sub(at, wp::mul(n, real(0.5)*gap)), wp::mul(n, real(-1.0)));
-const vec cb = core(shape_b, body_b, b, wp::add(at, wp::mul(n, real(0.5)*gap)), n);
+const vec ca = core(shape_a, body_a, a, at_a, wp::mul(n, real(-1.0))), cb = core(shape_b, body_b, b, at_b, n);
 for (int k = 0; k < 3; ++k) {{ give({GIVEN["core_a"]} + k) = ca[k]; give({GIVEN["core_b"]} + k) = cb[k]; }}
 ++c;
 const auto resist = [&](int kind, real lever, int back, real across) {{ if (!add(kind, a, b, 1, -1)) return;
