@@ -94,8 +94,8 @@ class Contact(Kind):
     def evaluate(self, c: Any) -> list[Any]:
         a, b = c.a, c.b
         n, s, t = self.directions(c)
-        r_a = a.M @ c.turns_a + (c.start_a - c.turns_a)
-        r_b = b.M @ c.turns_b + (c.start_b - c.turns_b)
+        r_a = self.mean_arm(a, c.turns_a, c.start_a - c.turns_a, n, c.rolls_a, c.bend_a)
+        r_b = self.mean_arm(b, c.turns_b, c.start_b - c.turns_b, -n, c.rolls_b, c.bend_b)
         half = b.u + cross(b.g, r_b) - a.u - cross(a.g, r_a)
         rests, closes, h, yields = c.rows.resting, c.rows.closing, c.h, c.stiffness > 0.0
         gap = dot(n, c.start)
@@ -121,6 +121,14 @@ class Contact(Kind):
         held = select(rests, 0.0, c.row(0, "near") * (c.impulse(0) - self.guess(c, 0)))
         normal = dot(n, w) + select(yields & not_(rests), self.softness(c, 0) * c.impulse(0) + spring, held - least)
         return [normal, *(dot(e, w) + self.yielding(c, k) for k, e in ((1, s), (2, t)))]
+
+    @staticmethod
+    def mean_arm(link: Any, turns: Vector, beside: Vector, m: Vector, rolls: Any, bend: Any) -> Vector:
+        """The arm of the point in the middle of the step: beside the core that turns it stays where it is, unless the surface,
+        whose normal m points outward, is bent otherwise than about the core; `bend` is how its point moves as m turns."""
+        g = link.g
+        arm: Vector = link.M @ turns + beside + (cross(g, beside) + bend @ cross(m, g)) * rolls
+        return arm
 
     def tread(self, c: Any, k: int) -> tuple[Any, Any]:
         """Of a direction across the normal: the coefficient of friction, and the shear stiffness."""

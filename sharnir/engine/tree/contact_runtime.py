@@ -24,6 +24,9 @@ from sharnir.types import real, vec3
 MOST_ROWS = 240  # of laws in a world
 SLIDES = 1.0e-3  # m/s: a point that moves faster slides, and has the dynamic coefficient
 NEAR_LIMIT = 4.0  # times what an axis moves in a step, and may be accelerated in it: a limit that is nearer may act
+TIP = 1e-6  # of the radius of a cone: a point that is nearer to the axis is its tip
+LOWEST = 0.999  # cosine of the angle up to which a point of a rim is the one that rolls
+TURNED = 1.0  # rad, by which the point of a rim may move in a step: beyond that it is taken to stay
 GIVEN = offsets(PARAMETERS)
 ROUND = " || ".join(f"kind == {int(k)}" for k in (SPHERE, CAPSULE, CYLINDER_KIND, CONE_KIND, ELLIPSOID_KIND))
 GIVEN_SIZE = wp.constant(sum(PARAMETERS.values()))
@@ -121,6 +124,32 @@ for (int row = t_row_start[n]; row < t_row_start[n + 1]; row += single ? 1 : t_r
 t_element[elements] = row; t_of[elements] = n; ++elements; } }
 t_where_start[c] = at_where; t_element[elements] = r;
 for (int d = 0; d < speeds; ++d) { t_sky_start[d] = at_sky - t_sky_first[d]; at_sky += d - t_sky_first[d] + 1; }"""
+# how the point of contact moves on a surface as its outward normal m turns: of an ellipsoid with the squares S of its half axes
+# r = S m/√(m·S m), of a rim r = ρ e, e = m − a (a·m) made a unit vector, a the axle. Of other shapes nothing is said.
+BEND = f"""const auto bend = [&](int shape, int body, const vec& at, const vec& m, int first) -> real {{
+const int kind = x.shapes.kind.data[shape];
+for (int k = 0; k < 6; ++k) give(first + k) = real(0.0);
+if (kind != {ELLIPSOID} && kind != {CYLINDER} && kind != {CONE}) return real(0.0);
+const auto turn = wp::quat_to_matrix(wp::mul(shared(state.rotation, body), x.shapes.rotation.data[shape]));
+const int rows[] = {{0, 1, 2, 0, 0, 1}}, columns[] = {{0, 1, 2, 1, 2, 2}};
+const auto column = [&](int k) {{ return vec(turn.data[0][k], turn.data[1][k], turn.data[2][k]); }};
+if (kind == {ELLIPSOID}) {{ const vec size = x.shapes.size.data[shape]; vec Sm = vec(); real support = real(0.0);
+for (int k = 0; k < 3; ++k) {{ const real s = size[k]*size[k], l = wp::dot(column(k), m);
+Sm = wp::add(Sm, wp::mul(column(k), s*l)); support += s*l*l; }}
+support = wp::sqrt(support);
+for (int e = 0; e < 6; ++e) {{ const int i = rows[e], j = columns[e]; real entry = -Sm[i]*Sm[j]/(support*support);
+for (int k = 0; k < 3; ++k) entry += size[k]*size[k]*column(k)[i]*column(k)[j];
+give(first + e) = entry/support; }}
+return real(1.0); }}
+const vec axle = column(2), out = wp::sub(at, middle(shape, body));
+const vec radial = wp::sub(out, wp::mul(axle, wp::dot(axle, out))), across = wp::sub(m, wp::mul(axle, wp::dot(axle, m)));
+const real radius = wp::length(radial), tilt = wp::length(across);
+if (!(radius > real({TIP})*x.shapes.size.data[shape][0])) return real(1.0);
+if (!(tilt > real(0.0)) || wp::dot(radial, across) < real({LOWEST})*radius*tilt) return real(0.0);
+const vec along = wp::mul(wp::cross(axle, across), real(1.0)/tilt);
+if (wp::abs(wp::dot(along, wp::cross(m, shared(state.spin, body))))*h > real({TURNED})*tilt) return real(0.0);
+for (int e = 0; e < 6; ++e) give(first + e) = along[rows[e]]*along[columns[e]]*radius/tilt;
+return real(1.0); }};"""
 GATHER = f"""{NATIVE}
 int* const all = x.row_tables.data + w*x.row_table_size;
 {" ".join(f"int* const t_{name} = {table_at(name)};" for name in NAMES)}
@@ -159,6 +188,7 @@ const auto radius = [&](int shape) -> real {{ const int kind = x.shapes.kind.dat
 return kind == {CYLINDER} || kind == {CONE} || kind == {ELLIPSOID} ? real(-1.0) : x.shapes.radius.data[shape]; }};
 const auto middle = [&](int shape, int body) -> vec {{
 return wp::add(shared(state.position, body), wp::quat_rotate(shared(state.rotation, body), x.shapes.position.data[shape])); }};
+{BEND}
 const int points = x.contacts.count.data[w];
 for (int p = 0; p < points; ++p) {{
 const int body_a = cell(contacts.body_a, p), body_b = cell(contacts.body_b, p);
@@ -230,6 +260,8 @@ const bool round_a = is_round(shape_a), round_b = is_round(shape_b);  // the poi
 give({GIVEN["share"]}) = round_b && !round_a ? real(1.0) : round_a && !round_b ? real(0.0) : real(0.5);
 const vec ca = core(shape_a, body_a, a, at_a, wp::mul(n, real(-1.0))), cb = core(shape_b, body_b, b, at_b, n);
 for (int k = 0; k < 3; ++k) {{ give({GIVEN["core_a"]} + k) = ca[k]; give({GIVEN["core_b"]} + k) = cb[k]; }}
+give({GIVEN["rolls_a"]}) = bend(shape_a, body_a, at_a, n, {GIVEN["bend_a"]});
+give({GIVEN["rolls_b"]}) = bend(shape_b, body_b, at_b, wp::mul(n, real(-1.0)), {GIVEN["bend_b"]});
 ++c;
 const auto resist = [&](int kind, real lever, int back, real across) {{ if (!add(kind, a, b, 1, -1)) return;
 for (int k = 0; k < 3; ++k) {{ give({GIVEN["axis_a"]} + k) = n[k]; give({GIVEN["axis_b"]} + k) = s[k]; }}
