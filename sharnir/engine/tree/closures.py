@@ -27,7 +27,7 @@ PARAMETERS = {"point_a": 3, "point_b": 3, "axis_a": 3, "axis_b": 3}
 PARAMETERS |= dict.fromkeys(("length", "stiffness", "damping", "ratio", "on"), 1)
 # of contacts and of the laws of axes
 PARAMETERS |= {"surface": 3, "last": 3, "core_a": 3, "core_b": 3, "restitution": 1, "share": 1, "side": 1}
-PARAMETERS |= {"balls": 1, "radius_a": 1, "radius_b": 1, "rolls_a": 1, "rolls_b": 1, "bend_a": 6, "bend_b": 6}
+PARAMETERS |= {"balls": 1, "radius_a": 1, "radius_b": 1, "rolls_a": 1, "rolls_b": 1, "round_a": 6, "round_b": 6}
 PARAMETERS |= {"friction_along": 1, "friction_across": 1, "shear_along": 1, "shear_across": 1, "fade": 1}
 PARAMETERS |= {"lever": 1, "across": 1, "rows_back": 1, "belt": 1, "frame": 1, "belt_axis": 3, "belt_pull": 3}
 Numbers = Sequence[float] | np.ndarray
@@ -80,8 +80,8 @@ class Closure:
     radius_b: float = 0.0
     rolls_a: float = 0.0
     rolls_b: float = 0.0
-    bend_a: Numbers = (0.0,) * 6
-    bend_b: Numbers = (0.0,) * 6
+    round_a: Numbers = (0.0,) * 6
+    round_b: Numbers = (0.0,) * 6
     side: float = 0.0
     friction_along: float = 0.0
     friction_across: float = 0.0

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from sharnir.contact.cones import NUMBERS, SPEEDS, VECTORS, cone_solver
-from sharnir.emit.algebra import ZERO, Vector, cross, dot
+from sharnir.emit.algebra import ZERO, Symmetric, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, minimum, node, select, sqrt, value
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, ROLLING, SPINNING
 from sharnir.engine.tree.islands import find_islands
@@ -94,8 +94,12 @@ class Contact(Kind):
     def evaluate(self, c: Any) -> list[Any]:
         a, b = c.a, c.b
         n, s, t = self.directions(c)
-        r_a = self.mean_arm(a, c.turns_a, c.start_a - c.turns_a, n, c.rolls_a, c.bend_a)
-        r_b = self.mean_arm(b, c.turns_b, c.start_b - c.turns_b, -n, c.rolls_b, c.bend_b)
+        for _ in c.rows.when(c.rolls_a > 0.5):
+            c.roll_a = roll(a, c.start_a - c.turns_a, n, c.round_a)
+        for _ in c.rows.when(c.rolls_b > 0.5):
+            c.roll_b = roll(b, c.start_b - c.turns_b, -n, c.round_b)
+        r_a = a.M @ c.turns_a + (c.start_a - c.turns_a) + c.roll_a
+        r_b = b.M @ c.turns_b + (c.start_b - c.turns_b) + c.roll_b
         half = b.u + cross(b.g, r_b) - a.u - cross(a.g, r_a)
         rests, closes, h, yields = c.rows.resting, c.rows.closing, c.h, c.stiffness > 0.0
         gap = dot(n, c.start)
@@ -116,19 +120,12 @@ class Contact(Kind):
         off = rests & (yields | not_(select(closes, c.rows.parting, struck)))
         passes = not_(rests) & bounces(c, c.restitution, u0) & (gap + 2.0 * u0 < 0.0)
         c.put_row(0, "high", select(off | passes, -1.0, 1.0))
-        least = select(closes, -0.5 * (gap + 0.5 * slop), select(rests, 0.0, 0.5 * minimum(0.0, -gap - u0)))
+        c.slow = select(dot(c.last, n) > 0.0, length(cross(a.g, c.roll_a)) + length(cross(b.g, c.roll_b)), 0.0)
+        least = select(closes, -0.5 * (gap + 0.5 * slop), select(rests, 0.0, 0.5 * select(absolute(u0) < c.slow, -maximum(gap, 0.0) - u0, minimum(0.0, -gap - u0))))
         spring = 0.25 * h * c.stiffness * gap / select(yields, c.stiffness * h + c.damping, 1.0)
         held = select(rests, 0.0, c.row(0, "near") * (c.impulse(0) - self.guess(c, 0)))
         normal = dot(n, w) + select(yields & not_(rests), self.softness(c, 0) * c.impulse(0) + spring, held - least)
         return [normal, *(dot(e, w) + self.yielding(c, k) for k, e in ((1, s), (2, t)))]
-
-    @staticmethod
-    def mean_arm(link: Any, turns: Vector, beside: Vector, m: Vector, rolls: Any, bend: Any) -> Vector:
-        """The arm of the point in the middle of the step: beside the core that turns it stays where it is, unless the surface,
-        whose normal m points outward, is bent otherwise than about the core; `bend` is how its point moves as m turns."""
-        g = link.g
-        arm: Vector = link.M @ turns + beside + (cross(g, beside) + bend @ cross(m, g)) * rolls
-        return arm
 
     def tread(self, c: Any, k: int) -> tuple[Any, Any]:
         """Of a direction across the normal: the coefficient of friction, and the shear stiffness."""
@@ -220,13 +217,37 @@ class Contact(Kind):
         c.rows.note_overlap(hard & (c.end_gap < -maximum(SLOP / c.rows.tree.per_metre, near)))
         touched = (p > 0.0) | (c.end_gap <= near)
         c.by_b = select(hard & touched, 1.0, 0.0)  # wherever displacements lead
-        slow = SLOW * 0.5 * c.h * c.rows.tree.fall + SLANTED * sqrt(dot(c.line_1, c.line_1))
+        slow = c.slow + SLOW * 0.5 * c.h * c.rows.tree.fall + SLANTED * sqrt(dot(c.line_1, c.line_1))
         return hard & (u0 < -slow) & touched
 
     def time_of_impact(self, c: Any) -> Any:
         u0 = dot(c.axis_a, c.line_1)
         passes = (c.on > 0.5) & (c.row(0, "high") < 0.0)
         return part_to_impact(c, passes, 2.0 * u0, nearness(c, u0))
+
+
+def length(x: Vector) -> Any:
+    """Length of a vector."""
+    return sqrt(dot(x, x))
+
+
+def roll(link: Any, beside: Vector, m: Vector, S: Symmetric) -> Vector:
+    """How the point of a link with the outward normal m moves until the middle of the step, beside its core.
+
+    The surface is that of an ellipsoid about the core, |m|ₛ² = m·S m its square height: the point is at r = S m/|m|ₛ. In the
+    body's axes m turns by −g until then. What is added last makes work and height agree: m·(g × r̄) is half of what the height
+    changes in the step.
+    """
+    g, Sm, turned = link.g, S @ m, cross(m, link.g)
+    square = dot(m, Sm)
+    height = sqrt(select(square > 0.0, square, 1.0))
+    moved: Vector = cross(g, beside) + (S @ turned - Sm * (dot(Sm, turned) / select(square > 0.0, square, 1.0))) * (1.0 / height)
+    end = link.M.T @ m * 2.0 - m
+    rise = select(square > 0.0, sqrt(maximum(0.0, dot(end, S @ end))) - height, 0.0)
+    size = dot(turned, turned)
+    counts = (size > 1e-10) & (square > 0.0)
+    by = select(counts, (0.5 * rise - dot(m, cross(g, beside + moved))) / select(counts, size, 1.0), 0.0)
+    return moved + turned * by
 
 
 def choose(condition: Any, x: Vector, y: Vector) -> Vector:

@@ -124,31 +124,25 @@ for (int row = t_row_start[n]; row < t_row_start[n + 1]; row += single ? 1 : t_r
 t_element[elements] = row; t_of[elements] = n; ++elements; } }
 t_where_start[c] = at_where; t_element[elements] = r;
 for (int d = 0; d < speeds; ++d) { t_sky_start[d] = at_sky - t_sky_first[d]; at_sky += d - t_sky_first[d] + 1; }"""
-# how the point of contact moves on a surface as its outward normal m turns: of an ellipsoid with the squares S of its half axes
-# r = S m/√(m·S m), of a rim r = ρ e, e = m − a (a·m) made a unit vector, a the axle. Of other shapes nothing is said.
-BEND = f"""const auto bend = [&](int shape, int body, const vec& at, const vec& m, int first) -> real {{
+# a surface that is that of an ellipsoid about the core of the point: of an ellipsoid the squares S of its half axes, of a rim those
+# of a disc; the tip of a cone turns with the body. Of other surfaces nothing is said
+ROLLS = f"""const auto rolls = [&](int shape, int body, const vec& at, const vec& m, int first) -> real {{
 const int kind = x.shapes.kind.data[shape];
 for (int k = 0; k < 6; ++k) give(first + k) = real(0.0);
 if (kind != {ELLIPSOID} && kind != {CYLINDER} && kind != {CONE}) return real(0.0);
 const auto turn = wp::quat_to_matrix(wp::mul(shared(state.rotation, body), x.shapes.rotation.data[shape]));
-const int rows[] = {{0, 1, 2, 0, 0, 1}}, columns[] = {{0, 1, 2, 1, 2, 2}};
-const auto column = [&](int k) {{ return vec(turn.data[0][k], turn.data[1][k], turn.data[2][k]); }};
-if (kind == {ELLIPSOID}) {{ const vec size = x.shapes.size.data[shape]; vec Sm = vec(); real support = real(0.0);
-for (int k = 0; k < 3; ++k) {{ const real s = size[k]*size[k], l = wp::dot(column(k), m);
-Sm = wp::add(Sm, wp::mul(column(k), s*l)); support += s*l*l; }}
-support = wp::sqrt(support);
-for (int e = 0; e < 6; ++e) {{ const int i = rows[e], j = columns[e]; real entry = -Sm[i]*Sm[j]/(support*support);
-for (int k = 0; k < 3; ++k) entry += size[k]*size[k]*column(k)[i]*column(k)[j];
-give(first + e) = entry/support; }}
-return real(1.0); }}
-const vec axle = column(2), out = wp::sub(at, middle(shape, body));
+vec squares = x.shapes.size.data[shape];
+if (kind != {ELLIPSOID}) {{
+const vec axle = vec(turn.data[0][2], turn.data[1][2], turn.data[2][2]), out = wp::sub(at, middle(shape, body));
 const vec radial = wp::sub(out, wp::mul(axle, wp::dot(axle, out))), across = wp::sub(m, wp::mul(axle, wp::dot(axle, m)));
 const real radius = wp::length(radial), tilt = wp::length(across);
-if (!(radius > real({TIP})*x.shapes.size.data[shape][0])) return real(1.0);
-if (!(tilt > real(0.0)) || wp::dot(radial, across) < real({LOWEST})*radius*tilt) return real(0.0);
-const vec along = wp::mul(wp::cross(axle, across), real(1.0)/tilt);
-if (wp::abs(wp::dot(along, wp::cross(m, shared(state.spin, body))))*h > real({TURNED})*tilt) return real(0.0);
-for (int e = 0; e < 6; ++e) give(first + e) = along[rows[e]]*along[columns[e]]*radius/tilt;
+if (!(radius > real({TIP})*squares[0])) return real(1.0);
+const real along = wp::dot(wp::cross(axle, across), wp::cross(m, shared(state.spin, body)));  // how fast the point runs on the rim
+if (wp::dot(radial, across) < real({LOWEST})*radius*tilt || !(wp::abs(along)*h < real({TURNED})*tilt*tilt)) return real(0.0);
+squares = vec(radius, radius, real(0.0)); }}
+const int rows[] = {{0, 1, 2, 0, 0, 1}}, columns[] = {{0, 1, 2, 1, 2, 2}};
+for (int e = 0; e < 6; ++e) for (int k = 0; k < 3; ++k)
+give(first + e) += squares[k]*squares[k]*turn.data[rows[e]][k]*turn.data[columns[e]][k];
 return real(1.0); }};"""
 GATHER = f"""{NATIVE}
 int* const all = x.row_tables.data + w*x.row_table_size;
@@ -188,7 +182,7 @@ const auto radius = [&](int shape) -> real {{ const int kind = x.shapes.kind.dat
 return kind == {CYLINDER} || kind == {CONE} || kind == {ELLIPSOID} ? real(-1.0) : x.shapes.radius.data[shape]; }};
 const auto middle = [&](int shape, int body) -> vec {{
 return wp::add(shared(state.position, body), wp::quat_rotate(shared(state.rotation, body), x.shapes.position.data[shape])); }};
-{BEND}
+{ROLLS}
 const int points = x.contacts.count.data[w];
 for (int p = 0; p < points; ++p) {{
 const int body_a = cell(contacts.body_a, p), body_b = cell(contacts.body_b, p);
@@ -250,7 +244,7 @@ const auto core = [&](int shape, int body, int link, const vec& at, const vec& i
 const int kind = x.shapes.kind.data[shape];
 if (kind == {SPHERE_KIND} || kind == {CYLINDER} || kind == {CONE} || kind == {ELLIPSOID}) {{
 vec centre = middle(shape, body);
-if (kind == {CYLINDER}) {{ const vec axle = wp::quat_rotate(shared(state.rotation, body), wp::quat_rotate(
+if (kind == {CYLINDER} || kind == {CONE}) {{ const vec axle = wp::quat_rotate(shared(state.rotation, body), wp::quat_rotate(
 x.shapes.rotation.data[shape], vec(real(0.0), real(0.0), real(1.0))));  // beside the point, on the axle
 centre = wp::add(centre, wp::mul(axle, wp::dot(axle, wp::sub(at, centre)))); }}
 return local(link, body, centre); }}
@@ -260,8 +254,8 @@ const bool round_a = is_round(shape_a), round_b = is_round(shape_b);  // the poi
 give({GIVEN["share"]}) = round_b && !round_a ? real(1.0) : round_a && !round_b ? real(0.0) : real(0.5);
 const vec ca = core(shape_a, body_a, a, at_a, wp::mul(n, real(-1.0))), cb = core(shape_b, body_b, b, at_b, n);
 for (int k = 0; k < 3; ++k) {{ give({GIVEN["core_a"]} + k) = ca[k]; give({GIVEN["core_b"]} + k) = cb[k]; }}
-give({GIVEN["rolls_a"]}) = bend(shape_a, body_a, at_a, n, {GIVEN["bend_a"]});
-give({GIVEN["rolls_b"]}) = bend(shape_b, body_b, at_b, wp::mul(n, real(-1.0)), {GIVEN["bend_b"]});
+give({GIVEN["rolls_a"]}) = rolls(shape_a, body_a, at_a, n, {GIVEN["round_a"]});
+give({GIVEN["rolls_b"]}) = rolls(shape_b, body_b, at_b, wp::mul(n, real(-1.0)), {GIVEN["round_b"]});
 ++c;
 const auto resist = [&](int kind, real lever, int back, real across) {{ if (!add(kind, a, b, 1, -1)) return;
 for (int k = 0; k < 3; ++k) {{ give({GIVEN["axis_a"]} + k) = n[k]; give({GIVEN["axis_b"]} + k) = s[k]; }}
