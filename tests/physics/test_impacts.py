@@ -139,7 +139,7 @@ def test_a_cradle_of_pendulums_swings_from_end_to_end(dt):
 
 @pytest.mark.parametrize("dt", [5e-4, 2e-3])
 def test_a_light_ball_on_a_heavy_one_rises_to_four_times_the_height(dt):
-    """Masses 3 and 1: the lower ball meets the upper one at once after the ground, and stands still: v₁ = (m₁ − 3m₂)/(m₁ + m₂) v."""
+    """The lower ball meets the upper one at once after the ground, and stands still: v₁ = (m₁ − 3m₂)/(m₁ + m₂) v."""
     scene, gap = sh.Scene(), 1e-4
     scene.add_ground(material=ELASTIC)
     scene.add_body("lower", sh.Sphere(0.1), mass=3.0, position=(0, 0, 1.1), material=ELASTIC)

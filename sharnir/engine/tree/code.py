@@ -105,7 +105,7 @@ SIMULATION = Source(
     f"""auto& x = t.data[0];
 const int worlds = x.worlds, links = x.links;
 const real dt = x.settings.dt.data[0], law_tolerance = x.law_tolerance, closed_gap = x.closed;
-const real per_metre = x.settings.per_metre.data[0]; real rounding = x.rounding; const bool pushing = x.pushed.data[w] == 1;
+const real per_metre = x.settings.per_metre.data[0], rounding = x.rounding; const bool pushing = x.pushed.data[w] == 1;
 const int limit = x.settings.iterations.data[1], most = x.settings.iterations.data[2];
 const bool coarse = x.settings.iterations.data[3] == 1, watching = x.settings.sleep.data[0] < real(1.0e30);
 const real gx = x.settings.gravity.data[w][0], gy = x.settings.gravity.data[w][1], gz = x.settings.gravity.data[w][2];
@@ -257,7 +257,9 @@ class Form:
     def divide(self) -> str:
         """C++: a part that cannot be made is divided."""
         if not self.tree.laws_are_rows:
-            return f"if (size == 1 || count >= most) {{ broken = true; break; }}\nsize /= 2; {self.resize('real(0.5)')}\ncontinue; }}"
+            return f"""if (size == 1 || count >= most) {{ broken = true; break; }}
+size /= 2; {self.resize("real(0.5)")}
+continue; }}"""
         return f"""if (size*part <= real(1.0) || count >= most) {{ broken = true; break; }}
 if (within > real(0.0) || part < real(1.0)) part *= real(0.5); else size /= 2;
 {self.resize("real(0.5)")}
@@ -268,7 +270,7 @@ continue; }}"""
         self.program.say("if (cuts < most_cuts) {")
         self.tree.rows.find_impact()
         self.program.say(f"""if (until == real(0.0)) {{ ++cuts; failed = 0; stopped = 1; restarted = true; continue; }}
-if (until < real(1.0)) {{ ++cuts; failed = 0; part *= until; tolerance *= until; rounding *= until;
+if (until < real(1.0)) {{ ++cuts; failed = 0; part *= until; tolerance *= until;
 {self.resize("until")}
 continue; }} }}""")
 
@@ -279,7 +281,7 @@ continue; }} }}""")
         return f"""++parts; within += part; {{ const bool all = within > real(1.0) - real(1e-12);
 const real rest = (all ? real(1.0) : real(1.0) - within)/part;
 if (all) {{ within = real(0.0); left -= size; }}
-if (rest != real(1.0)) {{ part *= rest; tolerance *= rest; rounding *= rest;
+if (rest != real(1.0)) {{ part *= rest; tolerance *= rest;
 {self.resize("rest")} }} }}"""
 
     def simulation(self) -> str:

@@ -50,6 +50,11 @@ class Contact(Kind):
     lie on the two surfaces: beside `core_a` and `core_b`, which turn with the bodies: corners, centres of balls and of wheels.
     Both bodies feel impulses at one point: b's, where `share` is 1, a's, where it is 0, or between these.
 
+    Points of balls and rounded edges are at `radius_a` and `radius_b` from the core (−1: those of other surfaces) along the
+    normal, which is that of the line of centres where both are `balls`. A surface that `rolls` is that of an ellipsoid `round`
+    about the core, on which the point runs (`roll`). Its speed changes by what is of second order in the turn of a step; a slower
+    speed (`slow`) of what was pressed counts as none: to stop it would take energy in every step.
+
     With a `stiffness` the normal is a spring and damper, 0 ≤ u_n + kχ/(kΔt + d) + p_n/(kΔt² + dΔt) ⟂ p_n ≥ 0, and takes no part
     in impacts. With a shear stiffness the surface yields across the normal, as a tire's tread does (`laws.contact.tread`), and
     what it yields fades at the rate `fade`, 1/s. A point on a belt has the link `belt` that drives it, turning in the link
@@ -94,38 +99,49 @@ class Contact(Kind):
     def evaluate(self, c: Any) -> list[Any]:
         a, b = c.a, c.b
         n, s, t = self.directions(c)
-        for _ in c.rows.when(c.rolls_a > 0.5):
-            c.roll_a = roll(a, c.start_a - c.turns_a, n, c.round_a)
-        for _ in c.rows.when(c.rolls_b > 0.5):
-            c.roll_b = roll(b, c.start_b - c.turns_b, -n, c.round_b)
-        r_a = a.M @ c.turns_a + (c.start_a - c.turns_a) + c.roll_a
-        r_b = b.M @ c.turns_b + (c.start_b - c.turns_b) + c.roll_b
-        half = b.u + cross(b.g, r_b) - a.u - cross(a.g, r_a)
+        half = self.move(c, n)
         rests, closes, h, yields = c.rows.resting, c.rows.closing, c.h, c.stiffness > 0.0
-        gap = dot(n, c.start)
-        moved = b.u + r_b - c.start_b - a.u - r_a + c.start_a
-        apart = c.start + moved
-        c.arm_a, c.arm_b = r_a + apart * c.share, r_b - apart * (1.0 - c.share)
-        before = c.line_1
-        u0, closed = dot(n, before), gap + 2.0 * dot(n, half)
-        reach = c.radius_a + c.radius_b
-        middles = c.start + n * reach + moved * 2.0
-        c.start_gap, c.end_gap = gap, select(c.balls > 0.5, sqrt(dot(middles, middles)) - reach, closed)
+        before, gap = c.line_1, c.start_gap
+        u0 = dot(n, before)
+        slip = before - n * u0
+        c.end_gap = select(c.balls > 0.5, c.end_gap, gap + 2.0 * dot(n, half))
         belt, frame = belt_of(c)
         runs = c.surface * (h * select(rests, 0.5, 0.25)) + c.belt_pull * dot(c.belt_axis, belt.g - frame.g)
-        w = b.u + cross(b.g, c.arm_b) - a.u - cross(a.g, c.arm_a) + runs - before * select(rests, 0.0, 0.5)
+        w = b.u + cross(b.g, c.arm_b) - a.u - cross(a.g, c.arm_a) + runs
+        holds = dot(slip, slip) < c.slow * c.slow
+        w = w - choose(rests | holds, n * (u0 * select(rests, 0.0, 0.5)), before * 0.5)
         touches = (c.by_b > 0.5) | (gap <= nearness(c, u0))
         slop = SLOP / c.rows.tree.per_metre
         struck = touches & ((c.hits > 0.5) | c.rows.last_impact)
         off = rests & (yields | not_(select(closes, c.rows.parting, struck)))
         passes = not_(rests) & bounces(c, c.restitution, u0) & (gap + 2.0 * u0 < 0.0)
         c.put_row(0, "high", select(off | passes, -1.0, 1.0))
-        c.slow = select(dot(c.last, n) > 0.0, length(cross(a.g, c.roll_a)) + length(cross(b.g, c.roll_b)), 0.0)
-        least = select(closes, -0.5 * (gap + 0.5 * slop), select(rests, 0.0, 0.5 * select(absolute(u0) < c.slow, -maximum(gap, 0.0) - u0, minimum(0.0, -gap - u0))))
+        least = select(absolute(u0) < c.slow, -maximum(gap, 0.0) - u0, minimum(0.0, -gap - u0))
+        least = 0.5 * select(closes, -gap - 0.5 * slop, select(rests, 0.0, least))
         spring = 0.25 * h * c.stiffness * gap / select(yields, c.stiffness * h + c.damping, 1.0)
         held = select(rests, 0.0, c.row(0, "near") * (c.impulse(0) - self.guess(c, 0)))
         normal = dot(n, w) + select(yields & not_(rests), self.softness(c, 0) * c.impulse(0) + spring, held - least)
         return [normal, *(dot(e, w) + self.yielding(c, k) for k, e in ((1, s), (2, t)))]
+
+    def move(self, c: Any, n: Vector) -> Vector:
+        """Arms in the middle of the step, where impulses act, gaps, and the speed below which a point that rolls counts as still;
+        returns the points' mean speed, times ½ h."""
+        a, b = c.a, c.b
+        for _ in c.rows.when(c.rolls_a > 0.5):
+            c.roll_a = roll(a, c.start_a - c.turns_a, n, c.round_a)
+        for _ in c.rows.when(c.rolls_b > 0.5):
+            c.roll_b = roll(b, c.start_b - c.turns_b, -n, c.round_b)
+        r_a = a.M @ c.turns_a + (c.start_a - c.turns_a) + c.roll_a
+        r_b = b.M @ c.turns_b + (c.start_b - c.turns_b) + c.roll_b
+        moved = b.u + r_b - c.start_b - a.u - r_a + c.start_a
+        apart = c.start + moved
+        c.arm_a, c.arm_b = r_a + apart * c.share, r_b - apart * (1.0 - c.share)
+        reach = c.radius_a + c.radius_b
+        c.start_gap, c.end_gap = dot(n, c.start), length(c.start + n * reach + moved * 2.0) - reach  # of two balls
+        carries = (dot(c.last, n) > 0.0) & not_(c.rows.resting)
+        c.slow = select(carries, length(cross(a.g, c.roll_a)) + length(cross(b.g, c.roll_b)), 0.0)
+        half: Vector = b.u + cross(b.g, r_b) - a.u - cross(a.g, r_a)
+        return half
 
     def tread(self, c: Any, k: int) -> tuple[Any, Any]:
         """Of a direction across the normal: the coefficient of friction, and the shear stiffness."""
@@ -430,7 +446,7 @@ class Turning(Kind):
 
     rates = wrenches
 
-    choose, time_of_impact = AxisLaw.choose, AxisLaw.time_of_impact  # type: ignore[assignment]
+    choose, time_of_impact = AxisLaw.choose, AxisLaw.time_of_impact
 
     def keep(self, c: Any) -> Any:
         return False

@@ -124,8 +124,8 @@ for (int row = t_row_start[n]; row < t_row_start[n + 1]; row += single ? 1 : t_r
 t_element[elements] = row; t_of[elements] = n; ++elements; } }
 t_where_start[c] = at_where; t_element[elements] = r;
 for (int d = 0; d < speeds; ++d) { t_sky_start[d] = at_sky - t_sky_first[d]; at_sky += d - t_sky_first[d] + 1; }"""
-# a surface that is that of an ellipsoid about the core of the point: of an ellipsoid the squares S of its half axes, of a rim those
-# of a disc; the tip of a cone turns with the body. Of other surfaces nothing is said
+# surfaces that are those of ellipsoids about the cores of points: of an ellipsoid the squares of its half axes, of a rim those of a
+# disc; the tip of a cone turns with the body
 ROLLS = f"""const auto rolls = [&](int shape, int body, const vec& at, const vec& m, int first) -> real {{
 const int kind = x.shapes.kind.data[shape];
 for (int k = 0; k < 6; ++k) give(first + k) = real(0.0);
@@ -137,7 +137,8 @@ const vec axle = vec(turn.data[0][2], turn.data[1][2], turn.data[2][2]), out = w
 const vec radial = wp::sub(out, wp::mul(axle, wp::dot(axle, out))), across = wp::sub(m, wp::mul(axle, wp::dot(axle, m)));
 const real radius = wp::length(radial), tilt = wp::length(across);
 if (!(radius > real({TIP})*squares[0])) return real(1.0);
-const real along = wp::dot(wp::cross(axle, across), wp::cross(m, shared(state.spin, body)));  // how fast the point runs on the rim
+// how fast the point runs on the rim
+const real along = wp::dot(wp::cross(axle, across), wp::cross(m, shared(state.spin, body)));
 if (wp::dot(radial, across) < real({LOWEST})*radius*tilt || !(wp::abs(along)*h < real({TURNED})*tilt*tilt)) return real(0.0);
 squares = vec(radius, radius, real(0.0)); }}
 const int rows[] = {{0, 1, 2, 0, 0, 1}}, columns[] = {{0, 1, 2, 1, 2, 2}};
