@@ -124,8 +124,8 @@ for (int row = t_row_start[n]; row < t_row_start[n + 1]; row += single ? 1 : t_r
 t_element[elements] = row; t_of[elements] = n; ++elements; } }
 t_where_start[c] = at_where; t_element[elements] = r;
 for (int d = 0; d < speeds; ++d) { t_sky_start[d] = at_sky - t_sky_first[d]; at_sky += d - t_sky_first[d] + 1; }"""
-# surfaces that are those of ellipsoids about the cores of points: of an ellipsoid the squares of its half axes, of a rim those of a
-# disc; the tip of a cone turns with the body
+# surfaces that are those of ellipsoids about the cores of points: of an ellipsoid the squares of its half axes, of a rim those
+# of a disc; the tip of a cone turns with the body
 ROLLS = f"""const auto rolls = [&](int shape, int body, const vec& at, const vec& m, int first) -> real {{
 const int kind = x.shapes.kind.data[shape];
 for (int k = 0; k < 6; ++k) give(first + k) = real(0.0);
