@@ -446,7 +446,7 @@ class OneAxis:
         """The guess of the step that begins."""
         history.guess(link, "z")
 
-    def return_to_limit(self, link: Any) -> None:
+    def return_to_limit(self, link: Any, repairs: bool = False) -> None:
         """A limit that was passed by more than speeds return to is returned to by displacements, a little in each step."""
         lower, upper = link.limit_lower, link.limit_upper
         if not any(isinstance(x, Expression) or absolute(x) < INFINITE for x in (lower, upper)):
@@ -457,18 +457,11 @@ class OneAxis:
         link.q = select(by_rounding, select(low > high, lower, upper), link.q)
         deep = passed * link.unit > NEAR_LIMIT
         link.tree.note_stopped(deep, link.at)
-        if link.tree.laws_are_rows:  # then with what else is displaced
+        if link.tree.laws_are_rows and not repairs:  # together with other displacements (`step.repair_limits`)
             link.tree.rows.note_overlap(deep)
-        else:
-            self.repair_limit(link)
-
-    def repair_limit(self, link: Any) -> None:
-        """Displace the coordinate towards a limit that it passed."""
-        low, high = link.limit_lower - link.q, link.q - link.limit_upper
-        passed = maximum(low, high)
-        for _ in link.when(passed * link.unit > NEAR_LIMIT):
-            by = minimum(passed, MOST_REPAIR / link.unit)
-            self.displace(link, select(low > high, by, -by))
+            return
+        for _ in link.when(deep):
+            self.displace(link, select(low > high, 1.0, -1.0) * minimum(passed, MOST_REPAIR / link.unit))
 
     def note_work(self, link: Any) -> None:
         """Work of commands and drives in the step.
@@ -701,8 +694,6 @@ class NoLaws:
     def learn_response(self, link: Any) -> None: ...
 
     def judge(self, link: Any) -> None: ...
-
-    def repair_limit(self, link: Any) -> None: ...
 
     def spin(self, link: Any, g: Vector) -> Vector:
         return g

@@ -604,27 +604,17 @@ class SeveralAxes:
         """Move the coordinates that are limited, alone."""
         raise NotImplementedError
 
-    def return_to_limits(self, link: Any) -> None:
+    def return_to_limits(self, link: Any, repairs: bool = False) -> None:
         """Limits that were passed by more than speeds return to are returned to by displacements (`OneAxis.return_to_limit`)."""
-        low, high = self.room(link)
+        x, lower, upper = self.limited(link)
+        low, high = lower - x, x - upper
         passed = each(lambda k: maximum(low[k], high[k]) * link.unit)
         deep = maximum(passed.x, maximum(passed.y, passed.z)) > NEAR_LIMIT
         link.tree.note_stopped(deep, link.at)
-        if link.tree.laws_are_rows:
+        if link.tree.laws_are_rows and not repairs:
             link.tree.rows.note_overlap(deep)
-        else:
-            self.repair_limit(link)
-
-    def room(self, link: Any) -> tuple[Vector, Vector]:
-        """By how much coordinates pass their lower and upper limits."""
-        x, lower, upper = self.limited(link)
-        return lower - x, x - upper
-
-    def repair_limit(self, link: Any) -> None:
-        """Displace coordinates towards limits that they passed."""
-        low, high = self.room(link)
-        passed = each(lambda k: maximum(low[k], high[k]) * link.unit)
-        for _ in link.when(maximum(passed.x, maximum(passed.y, passed.z)) > NEAR_LIMIT):
+            return
+        for _ in link.when(deep):
             far = [select(passed[k] > NEAR_LIMIT, minimum(passed[k], MOST_REPAIR) / link.unit, 0.0) for k in AXES]
             self.displace(link, Vector(*(select(low[k] > high[k], far[k], -far[k]) for k in AXES)))
 

@@ -415,7 +415,10 @@ def repair_limits(tree: Any) -> None:
     for link in tree.links():
         for joint in link.joints():
             for _ in link.acting():
-                joint.repair_limit(link)
+                if isinstance(joint, OneAxis):
+                    joint.return_to_limit(link, repairs=True)
+                elif isinstance(joint, SeveralAxes):
+                    joint.return_to_limits(link, repairs=True)
 
 
 def loosen(joint: Any, link: Any) -> None:
