@@ -3,6 +3,7 @@ expected failures.
 """
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -139,3 +140,19 @@ def test_a_machine_with_a_rope_tips_over(dt):
         sim.step()
         stretch = max(stretch, sim.rope("line").stretch)
     assert stretch < 0.01
+
+
+def test_a_half_cheetah_at_rest_presses_with_its_weight():
+    """In every step, at the step of its file."""
+    gymnasium = pytest.importorskip("gymnasium")
+    file = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets" / "half_cheetah.xml"
+    sim = sh.Simulation(sh.load_mjcf(file), 0.01)
+    mass = sim.model.bodies.mass.numpy()
+    weight = 9.81 * sum(float(mass[b, 0]) for name, b in sim.model.body_names.items() if name != "world")
+    sim.run(5.0)
+    off = 0.0
+    for _ in range(100):
+        sim.step()
+        off = max(off, abs(abs(float(np.sum(sim.contacts().force[..., 2]))) / weight - 1))
+    print(f"at most {off:.1e} off its weight")
+    assert off < 1e-3
