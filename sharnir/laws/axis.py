@@ -135,29 +135,30 @@ def not_(condition: Any) -> Any:
     return ~condition if isinstance(condition, Expression) else not condition
 
 
-def limit_speeds(x: Any, h: Any, q: Any, u0: Any) -> tuple[Any, Any]:
-    """Speeds u₁ that keep q inside its limits to the end of the step."""
+def limit_speeds(x: Any, h: Any, q: Any, u0: Any, part: Any = 1.0) -> tuple[Any, Any]:
+    """Speeds u₁ that keep q inside its limits to the end of the step; `part`: see `stop_speed`."""
     lower: Any = -INFINITE
     upper: Any = INFINITE
     if isinstance(x.limit_lower, Expression) or x.limit_lower > -INFINITE:
         room = q - x.limit_lower
-        lower = select(room < INFINITE, stop_speed(h, room, u0, x.restitution, x.unit), -INFINITE)
+        lower = select(room < INFINITE, stop_speed(h, room, u0, x.restitution, x.unit, part), -INFINITE)
     if isinstance(x.limit_upper, Expression) or x.limit_upper < INFINITE:
         room = x.limit_upper - q
-        upper = select(room < INFINITE, -stop_speed(h, room, -u0, x.restitution, x.unit), INFINITE)
+        upper = select(room < INFINITE, -stop_speed(h, room, -u0, x.restitution, x.unit, part), INFINITE)
     return lower, maximum(lower, upper)
 
 
-def stop_speed(h: Any, room: Any, u0: Any, restitution: Any, unit: Any) -> Any:
+def stop_speed(h: Any, room: Any, u0: Any, restitution: Any, unit: Any, part: Any = 1.0) -> Any:
     """Least u₁ of an axis with so much room below it: the path ½h (u₀ + u₁) ends at the limit, or before it if it bounces.
 
     For that the axis may be thrown back, by no more than it came with; what is beyond restitution an impact takes from it at the
     end of the step (`leaving_speed`), so that momenta are kept. A limit that was passed by a little is returned to in the same
-    way. `unit` makes the coordinate a number that tolerances hold for: 1 for a rotation, 1/length of the scene.
+    way, at the speed of a whole step where that is divided and h a `part` of it. `unit` makes the coordinate a number that
+    tolerances hold for: 1 for a rotation, 1/length of the scene.
     """
     passed = -room * unit
     most = maximum(-u0, 0.0)
-    most = select((passed > LIMIT_TOLERANCE) & (passed <= NEAR_LIMIT), most - 2.0 * room / h, most)
+    most = select((passed > LIMIT_TOLERANCE) & (passed <= NEAR_LIMIT), most - 2.0 * room / h * part, most)
     least = minimum(-2.0 * room / h - u0, most)
     bounces = (restitution > 0.0) & (u0 < 0.0) & (room + h * u0 < 0.0)
     return select(bounces, maximum(least, -(restitution * u0)), least)

@@ -177,11 +177,11 @@ class BallWithLaws(SeveralAxes, Ball):
 
     def bound_speeds(self, link: Any) -> None:
         """Speeds along the limits' directions that keep the joint inside them to the end of the step."""
-        values, h = link.value_3, link.h
+        values, h, part = link.value_3, link.h, link.tree.part_of_step
         u0 = self.along_limits(link, link.u0_3)
         cardan = link.ball_limit < 1.5
-        boxes = [limit_speeds(AxisOf(link, k, unit=1.0), h, values[k], u0[k]) for k in AXES]
-        cone = select(link.limit_upper_3.x < INFINITE, stop_speed(h, values[0], u0[0], 0.0, 1.0), -INFINITE)
+        boxes = [limit_speeds(AxisOf(link, k, unit=1.0), h, values[k], u0[k], part) for k in AXES]
+        cone = select(link.limit_upper_3.x < INFINITE, stop_speed(h, values[0], u0[0], 0.0, 1.0, part), -INFINITE)
         lower, upper = [b[0] for b in boxes], [b[1] for b in boxes]
         link.lower_3 = Vector(select(cardan, lower[0], cone), select(cardan, lower[1], -INFINITE), lower[2])
         link.upper_3 = Vector(select(cardan, upper[0], INFINITE), select(cardan, upper[1], INFINITE), upper[2])

@@ -824,5 +824,6 @@ class LawLoopTree(RowLoopTree):
     """Code that loops over the links of any forest, over any rows beside it, and over those of laws."""
 
     laws_are_rows = True
+    part_of_step = value("(h/dt)")
     make_rows = LawRows
     real = "double"
