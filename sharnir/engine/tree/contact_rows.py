@@ -33,8 +33,9 @@ BOUNCES = 2.0  # times what falls in a step: what approaches more slowly is not 
 IMPACTS = 40  # rounds of impacts that follow each other in an instant
 PARTINGS = 10  # rounds, at most, in which overlapping bodies are displaced
 SETTLED = 1e-7  # of the bound of a moment: what the normal impulse may change of it in the last pass
-HELD = 1e-8  # of a point's own response: how much it yields to what changes its normal impulse from step to step, so that
-# impulses which depend on each other stay near those of the last step
+HELD = 1e-4  # of a row's own response: how much points and limits yield to what changes their impulses from step to step, as a
+# spring does that is shorter by HELD·g·h²: impulses which depend on each other stay near those of the last step, and errors of
+# second order in rows that depend on each other are not met by large ones
 ALIGNED = 1e-4  # rad, by which the axes of rolling friction may be off
 NEAR = 1e-9  # rad or of the scene's length: gaps that are closed
 
@@ -58,7 +59,8 @@ class Contact(Kind):
 
     def begin(self, c: Any) -> None:
         super().begin(c)
-        c.put_row(0, "near", 0.0)
+        for k in range(self.rows):
+            c.put_row(k, "near", 0.0)
         c.turns_a, c.turns_b = c.a.R @ c.core_a, c.b.R @ c.core_b
         for _ in c.rows.unless_resting():
             belt, frame = belt_of(c)
@@ -103,8 +105,7 @@ class Contact(Kind):
         c.put_row(0, "high", select(off | passes, -1.0, 1.0))
         least = select(closes, -0.5 * (gap + 0.5 * slop), select(rests, 0.0, 0.5 * minimum(0.0, -gap - u0)))
         spring = 0.25 * h * c.stiffness * gap / select(yields, c.stiffness * h + c.damping, 1.0)
-        held = select(rests, 0.0, c.row(0, "near") * (c.impulse(0) - self.guess(c, 0)))
-        normal = dot(n, w) + select(yields & not_(rests), self.softness(c, 0) * c.impulse(0) + spring, held - least)
+        normal = dot(n, w) + select(yields & not_(rests), self.softness(c, 0) * c.impulse(0) + spring, held(self, c, 0) - least)
         return [normal, *(dot(e, w) + self.yielding(c, k) for k, e in ((1, s), (2, t)))]
 
     def tread(self, c: Any, k: int) -> tuple[Any, Any]:
@@ -117,7 +118,7 @@ class Contact(Kind):
         e = (c.axis_b, cross(c.axis_a, c.axis_b))[k - 1]
         yields = not_(c.rows.resting) & (shear > 0.0)
         start = dot(c.last, e) * rubs / select(shear > 0.0, shear, 1.0)
-        return select(yields, self.softness(c, k) * c.impulse(k) - start, 0.0)
+        return select(yields, self.softness(c, k) * c.impulse(k) - start, held(self, c, k))
 
     def softness(self, c: Any, k: int) -> Any:
         h, works = c.h, not_(c.rows.resting)
@@ -200,6 +201,11 @@ class Contact(Kind):
         return hard & (u0 < -slow) & touched
 
 
+def held(law: Any, c: Any, k: int) -> Any:
+    """By what a row yields, as a speed, to what changes its impulse from that of the last step."""
+    return select(c.rows.resting, 0.0, c.row(k, "near") * (c.impulse(k) - law.guess(c, k)))
+
+
 def belt_of(c: Any) -> tuple[Any, Any]:
     """The link that drives the belt on which a point lies, and the one in which it turns; the ground where there is no belt."""
     return c.rows.end(c.at, "belt"), c.rows.end(c.at, "frame")
@@ -271,6 +277,9 @@ class Friction(AxisLaw):
 class Limit(AxisLaw):
     """A limit: `side` is 1 for the lower, −1 for the upper one."""
 
+    def begin(self, c: Any) -> None:
+        c.put_row(0, "near", 0.0)
+
     def evaluate(self, c: Any) -> list[Any]:
         a, rests, side = c.a, c.rows.resting, c.side
         by = side * select(rests, 1.0, a.ratio)
@@ -285,7 +294,7 @@ class Limit(AxisLaw):
         a.row_limit = side * c.impulse(0)
         least = select(c.rows.closing, -0.5 * room, select(rests, 0.0, 0.25 * h * minimum(0.0, -2.0 * room / h - u0)))
         c.end_gap = room + side * 2.0 * a.ratio * a.z
-        return [by * a.z - select(rests, 0.0, 0.25 * h * u0) - least]
+        return [by * a.z - select(rests, 0.0, 0.25 * h * u0) + held(self, c, 0) - least]
 
     def choose(self, c: Any) -> Any:
         """Once, as it came to the limit in this step."""
@@ -568,8 +577,9 @@ class LawRows(LoopRows):
         p, soft = self.program, self._place("soft", "r")
         p.forget(f"for (int r = 0; r < n_equal; ++r) if ({self.row_place('pivot')} == real(0.0)) {soft} = real(-1.0);")
         near = self._place("near", "r")
-        p.forget(f"""if (!resting) for (int e = 0; e < n_elements; ++e) {{ const int r = element[e], c = t_of[e], at = row_at(r);
-if (t_kind[c] == {CONTACT} && {soft} == real(0.0)) {{ real own = real(0.0);
+        p.forget(f"""if (!resting) for (int e = 0; e < n_elements; ++e) {{ const int kind = t_kind[t_of[e]];
+if (kind == {CONTACT} || kind == {LIMIT}) for (int r = element[e]; r < element[e + 1]; ++r) {{
+if (!({soft} == real(0.0))) continue; real own = real(0.0); const int at = row_at(r);
 for (int i = 0; i < size_of(e); ++i) own += spread(at, i)*collect(at, i);
 {near} = {soft} = real({HELD})*own; }} }}""")
 
