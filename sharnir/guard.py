@@ -402,6 +402,16 @@ def slip_now(g: wp.array(dtype=Watch), i: int, n: vec3, x: vec3, pair: Pair, w: 
 
 
 @wp.func
+def slip_at_end(g: wp.array(dtype=Watch), i: int, n: vec3, x: vec3, pair: Pair, w: int) -> vec3:
+    """Slip at a point of contact to which its friction belongs, m/s; none where impacts changed it, which friction did not know."""
+    if g[0].taken.shape[0] == 0:
+        return slip_now(g, i, n, x, pair, w)
+    if g[0].taken[w] != real(0.0):
+        return vec3(real(0.0))
+    return g[0].slip[i, w]
+
+
+@wp.func
 def contact_excess(g: wp.array(dtype=Watch), i: int, pair: Pair, w: int):
     """How far a point of contact is from its laws, over the thresholds: overlap, push across a gap and friction cone; and speeds,
     slip and approach of what overlaps, −1 where nothing pushes.
@@ -428,7 +438,7 @@ def contact_excess(g: wp.array(dtype=Watch), i: int, pair: Pair, w: int):
         off = real(0.0)
     if gap < -OVERLAP:
         off = wp.max(off, -approach(g, i, n, x, w) / (CLOSES * pair.slack))
-    slip = slip_now(g, i, n, x, pair, w)
+    slip = slip_at_end(g, i, n, x, pair, w)
     slip2 = wp.dot(slip, slip)
     if slip2 > real(0.01) * pair.slack * pair.slack and push > real(0.0) and mu[0] == mu[1]:
         if wp.dot(blow, blow) == real(0.0) and most > real(0.0):

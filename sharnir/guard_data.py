@@ -154,6 +154,7 @@ class Watch:
     contacts: Contacts
     blow: wp.array2d(dtype=vec3)  # [point, world] N·s, impulse of impacts
     slip: wp.array2d(dtype=vec3)  # [point, world] m/s
+    taken: wp.array(dtype=real)  # [world] J, that impacts took in the last step; none where slips are not those of its end
     rope: RopeWatch
     last_position: wp.array2d(dtype=vec3)  # [body, world] as the guard saw them last
     last_velocity: wp.array2d(dtype=vec3)

@@ -94,7 +94,7 @@ class Trees:
         m = self.model
         self.measures = not (m.bodies.motion.numpy() == KINEMATIC).any()
         """Whether steps measure the energy that is given: all but that of bodies on prescribed motions."""
-        self.work = wp.zeros(m.worlds, dtype=real, device=m.device)
+        self.work, self.taken = (wp.zeros(m.worlds, dtype=real, device=m.device) for _ in range(2))
         self.rotors = [p.body for p in self.plan.places if p.kind == ROTOR]
         specializes = solver.specialize or (solver.specialize is None and len(self.plan.places) <= LARGEST)
         if specializes and wp.get_device(m.device).is_cuda:
@@ -203,9 +203,9 @@ class Trees:
         )
         strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if m.joint_kinds else np.ones(0)
         t.breakable = int(((strength < 1e30) & (strength > 0)).any())
-        t.work = self.work
+        t.work, t.taken = self.work, self.taken
         fill(t, m, n, "turn origin")
-        fill(t, m, None, "pushed passes change part taken hit slow loaded todo now_made fresh mark reported slot_end seen")
+        fill(t, m, None, "pushed passes change part hit slow loaded todo now_made fresh mark reported slot_end seen")
         t.parts, t.projected, t.done, t.residual = solver.parts, solver.projected, solver.done, solver.residual
         t.grades, t.made = solver.grades, solver._made
         self.specialized = self._is_specialized(control)

@@ -84,8 +84,7 @@ class Contact(Kind):
     def evaluate(self, c: Any) -> list[Any]:
         a, b = c.a, c.b
         n, s, t = self.directions(c)
-        r_a = a.M @ c.turns_a + (c.start_a - c.turns_a)
-        r_b = b.M @ c.turns_b + (c.start_b - c.turns_b)
+        r_a, r_b = mean_arms(c)
         half = b.u + cross(b.g, r_b) - a.u - cross(a.g, r_a)
         rests, closes, h, yields = c.rows.resting, c.rows.closing, c.h, c.stiffness > 0.0
         gap = dot(n, c.start)
@@ -186,11 +185,21 @@ class Contact(Kind):
     def returned(self, c: Any) -> Any:
         return c.restitution
 
+    def end_speed(self, c: Any) -> Vector:
+        """½ h times the speed of b's surface over a's at the end of the step."""
+        belt, frame = belt_of(c)
+        runs: Vector = c.surface * (0.5 * c.h) + c.belt_pull * dot(c.belt_axis, belt.W - frame.W)
+        for link, sign, start, mean in zip((c.a, c.b), (-1.0, 1.0), (c.start_a, c.start_b), mean_arms(c), strict=True):
+            arm = mean * 2.0 - start - (link.com_mean * 2.0 - link.local_com)
+            runs = runs + (link.V + cross(link.W, arm)) * sign
+        return runs
+
     def keep(self, c: Any) -> Any:
         """Whether the point stopped what approached, or is to throw it back."""
         u0, p = dot(c.axis_a, c.line_1), c.impulse(0)
         force = self.force(c, [c.impulse(k) for k in range(3)])
         c.force = force
+        c.slip = across_of(c.axis_a, self.end_speed(c))
         c.rows.tree.note_work(-(dot(force, c.surface) * (4.0 / c.h)))
         c.last = force * (1.0 / (c.h * c.h))  # for the next part of a step that is divided
         hard = not_(c.stiffness > 0.0)
@@ -199,6 +208,12 @@ class Contact(Kind):
         c.by_b = select(hard & touched, 1.0, 0.0)  # wherever displacements lead
         slow = SLOW * 0.5 * c.h * c.rows.tree.fall + SLANTED * sqrt(dot(c.line_1, c.line_1))
         return hard & (u0 < -slow) & touched
+
+
+def mean_arms(c: Any) -> tuple[Vector, Vector]:
+    """Mean arms of the points on a and b: only their cores turn with them."""
+    r_a, r_b = (link.M @ x + (start - x) for link, x, start in ((c.a, c.turns_a, c.start_a), (c.b, c.turns_b, c.start_b)))
+    return r_a, r_b
 
 
 def held(law: Any, c: Any, k: int) -> Any:

@@ -14,7 +14,7 @@ from sharnir.contact.cones import cone_memory
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, PARAMETERS, ROLLING, SPEEDS, SPINNING
 from sharnir.engine.tree.contact_rows import LawRows
 from sharnir.engine.tree.forest import HINGE, PRESCRIBED, SLIDER
-from sharnir.engine.tree.row_runtime import AT_BLOW, carried, kept
+from sharnir.engine.tree.row_runtime import AT_BLOW, AT_SLIP, carried, kept
 from sharnir.engine.tree.row_storage import COUNTS, LAW_TABLES, PER_ROW, RESPONSES, TABLES
 from sharnir.engine.tree.row_storage import WORK as CLOSURE_WORK
 from sharnir.engine.tree.runtime import DONE, HINGE_AT, NATIVE, SLIDER_AT, Q, TreeStep
@@ -317,3 +317,5 @@ def store_contacts(t: wp.array(dtype=TreeStep), w: int):
                 t[0].contacts.gap[p, w] = kept(t, t[0].closures + k, w, AT_END_GAP)[0]
             n = t[0].contacts.normal[p, w]
             t[0].slip[p, w] = u - n * wp.dot(n, u)
+            if t[0].taken[w] == real(0.0):  # impacts changed nothing
+                t[0].slip[p, w] = kept(t, t[0].closures + k, w, AT_SLIP) * (real(2.0) / t[0].part[w])
