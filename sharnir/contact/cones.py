@@ -30,7 +30,8 @@ are, and which has few entries where trees branch (`solve_joined`):
 Its rows begin at the first speed that shares an element with theirs (a skyline). From the leaves to the roots it fills nothing.
 """
 
-NEAREST = {"double": 1e-8, "single": 1e-4}  # R of Newton's iteration, of the element's own response
+NEAREST = {"double": 1e-8, "single": 1e-4}  # R of Newton's iteration, of the element's own response,
+FIRMER, FIRMEST = 100.0, 2e-2  # by how much it grows where a step does not help, and at most
 SMALL = {"double": 1e-12, "single": 1e-6}  # error, of that without impulses, which counts as none,
 ENOUGH = {"double": 1e-9, "single": 1e-5}  # and which is left as it is where it does not fall any more
 AS_FOUND = {"double": 1e-10, "single": 1e-5}  # error up to which impulses stay as they are: rounding of gaps, which is not
@@ -39,7 +40,7 @@ SMOOTH, SMOOTHEST, FALLS = 1e-4, 0.1, 0.2  # μ to begin with, at least and at m
 NEWTONS, LINES, SMOOTHED, ROUNDS = 10, 6, 40, 3
 """Most steps of Newton's iteration; halvings of a step; steps with a smooth projection; rounds of both."""
 VECTORS = ("p", "u", "f", "b", "trial", "trial_u", "trial_f", "direction", "best", "g", "G0", "G1", "G2")
-NUMBERS = ("weight", "pull", "part")
+NUMBERS = ("weight", "part")
 SPEEDS = ("eta", "row0", "row1", "row2")
 """Working memory: numbers of every row, of every row's element, where its first row is, and of every joint speed."""
 
@@ -50,7 +51,7 @@ def cone_memory(rows: int, speeds: int, entries: int) -> int:
 
 
 def cone_solver(real: str) -> str:
-    """C++: `solve_cones(rows, count, speeds)`, which returns what error is left, of that without impulses.
+    """C++: `solve_cones(rows, count, speeds)`, which returns what error is left, of that without impulses; 0 where it is tiny.
 
     It uses what the code around it defines:
 
@@ -68,7 +69,7 @@ def cone_solver(real: str) -> str:
     """
     kind = "double" if real == "double" else "single"
     numbers = {
-        "NEAREST": NEAREST[kind], "SMALL": SMALL[kind], "ENOUGH": ENOUGH[kind], "AS_FOUND": AS_FOUND[kind],
+        "NEAREST": NEAREST[kind], "FIRMER": FIRMER, "FIRMEST": FIRMEST, "SMALL": SMALL[kind], "ENOUGH": ENOUGH[kind], "AS_FOUND": AS_FOUND[kind],
         "SMOOTH": SMOOTH, "SMOOTHEST": SMOOTHEST, "FALLS": FALLS,
         "NEWTONS": NEWTONS, "LINES": LINES, "SMOOTHED": SMOOTHED, "ROUNDS": ROUNDS,
     }  # fmt: skip
@@ -100,7 +101,7 @@ for (int i = 0; i < size; ++i) cone_eta(where[i]) += spread(at, i)*by; } } };
 const auto collect_one = [&](int e, int r) -> real { const int size = size_of(e), at = row_at(r);
 const int* const where = where_of(e); real sum = real(0.0);
 for (int i = 0; i < size; ++i) sum += collect(at, i)*cone_eta(where[i]); return sum; };
-real scale = real(0.0), mu = real(0.0);
+real scale = real(0.0), mu = real(0.0), hold = <NEAREST>;
 // max(0, x) and its derivative, smooth where m > 0
 const auto positive = [&](real x, real m, real& rate) -> real {
 if (m == real(0.0)) { rate = x > real(0.0) ? real(1.0) : real(0.0); return wp::max(x, real(0.0)); }
@@ -144,7 +145,7 @@ const auto at_trial_f = [&](int r) -> real& { return cone_trial_f(r); };
 // g and G of an element from B dp + Q T du/w = −f, where Q is the derivative of the projection, T = E + n dᵀ that of ũ, S the
 // compliance; B = E − Q + Q (R + T S)/w
 const auto answer = [&](int e) apart { const int r = element[e], size = element[e + 1] - r; const real w = cone_weight(r);
-real q[3], rates[5]; const real pull = cone_pull(r);
+real q[3], rates[5]; const real pull = hold*w;
 const real slide = size == 3 ? wp::sqrt(cone_u(r + 1)*cone_u(r + 1) + cone_u(r + 2)*cone_u(r + 2)) : real(0.0);
 const real by_slide = slide > real(0.0) ? real(1.0)/slide : real(0.0);
 for (int k = 0; k < size; ++k) q[k] = cone_p(r + k) - (cone_u(r + k) + (k == 0 ? slide : real(0.0)))/w;
@@ -221,14 +222,15 @@ real w = real(0.0), s = real(0.0);
 for (int k = 0; k < rs; ++k) { const int at = row_at(r + k); for (int i = 0; i < size; ++i) w += spread(at, i)*collect(at, i);
 w += wp::max(soft_of(r + k), real(0.0)); s += cone_b(r + k)*cone_b(r + k); if (out) cone_p(r + k) = real(0.0); }
 w /= real(rs); if (!(w > real(0.0))) w = real(1.0);
-cone_weight(r) = w; cone_pull(r) = <NEAREST>*w; if (!out) { scale += s/w; least += tiny_of(e)*tiny_of(e)/w; } }
+cone_weight(r) = w; if (!out) { scale += s/w; least += tiny_of(e)*tiny_of(e)/w; } }
 scale = wp::sqrt(scale); least = wp::max(wp::sqrt(least), <SMALL>*scale);
 real error = judge(at_p, at_u, at_f), best = error;
 if (error <= <AS_FOUND>*scale) return scale > real(0.0) ? error/scale : real(0.0);
 const auto keep = [&]() apart { for (int r = 0; r < rows; ++r) cone_best(r) = cone_p(r); };
-// a step of Newton's iteration: whether the error fell, and by what part of the step
-const auto step_on = [&](real& by) apart -> bool { for (int e = 0; e < count; ++e) answer(e);
-if (!solve_joined()) return false;
+// a step of Newton's iteration: whether the error fell, and by what part of the step; where it did not, with a larger R
+const auto step_on = [&](real& by) apart -> bool { for (; hold <= <FIRMEST>; hold *= <FIRMER>) {
+for (int e = 0; e < count; ++e) answer(e);
+if (!solve_joined()) continue;
 by = real(1.0);
 for (int k = 0; k < <LINES>; ++k, by *= real(0.5)) {
 for (int e = 0; e < count; ++e) { const int r = element[e], rs = element[e + 1] - r; real x[3], rates[5];
@@ -238,8 +240,8 @@ for (int i = 0; i < rs; ++i) cone_trial(r + i) = x[i]; }
 const real now = judge(at_trial, at_trial_u, at_trial_f);
 if (now < (real(1.0) - real(0.1)*by)*error) { error = now;
 for (int r = 0; r < rows; ++r) { cone_p(r) = cone_trial(r); cone_u(r) = cone_trial_u(r); cone_f(r) = cone_trial_f(r); }
-return true; } }
-return false; };
+hold = wp::max(hold/<FIRMER>, <NEAREST>); return true; } } }
+hold = <NEAREST>; return false; };
 // Newton's iteration with a smooth projection, which becomes the right one
 const auto follow = [&](real begin) apart { mu = begin; error = judge(at_p, at_u, at_f);
 for (int n = 0; n < <SMOOTHED>; ++n) { real by; if (!step_on(by)) break;
@@ -260,5 +262,5 @@ follow(round == 0 ? wp::min(wp::max(real(10.0)*best/scale, <SMOOTH>), <SMOOTHEST
 for (int r = 0; r < rows; ++r) cone_p(r) = cone_best(r);
 error = judge(at_p, at_u, at_f); }
 for (int r = 0; r < rows; ++r) cone_p(r) = cone_best(r);
-return scale > real(0.0) ? best/scale : real(0.0); };
+return best > least ? best/scale : real(0.0); };
 """

@@ -33,7 +33,7 @@ BOUNCES = 2.0  # times what falls in a step: what approaches more slowly is not 
 IMPACTS = 40  # rounds of impacts that follow each other in an instant
 PARTINGS = 10  # rounds, at most, in which overlapping bodies are displaced
 SETTLED = 1e-7  # of the bound of a moment: what the normal impulse may change of it in the last pass
-HELD = 1e-4  # of a row's own response: how much points and limits yield to what changes their impulses from step to step, as a
+HELD = 3e-5  # of a row's own response: how much points and limits yield to what changes their impulses from step to step, as a
 # spring does that is shorter by HELD·g·h²: impulses which depend on each other stay near those of the last step, and errors of
 # second order in rows that depend on each other are not met by large ones
 ALIGNED = 1e-4  # rad, by which the axes of rolling friction may be off
