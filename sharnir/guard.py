@@ -90,6 +90,7 @@ from sharnir.guard_data import (
     TROUBLE,
     TURNS,
     UNMET,
+    UNSOLVED,
     VERDICT,
     WARNED,
     WHICH,
@@ -355,8 +356,11 @@ def pair_of(g: wp.array(dtype=Watch), a: int, b: int, w: int) -> Pair:
 
 @wp.func
 def look_at_contacts(g: wp.array(dtype=Watch), w: int) -> int:
-    """Complementarity of all points of contact that do not yield: the worst of overlaps, gaps and cones, the mean of slips."""
+    """Complementarity of all points of contact that do not yield: the worst of overlaps, gaps and cones, the mean of slips; and
+    by how much the solver says that laws were missed."""
     worst = real(0.0)
+    if g[0].unsolved.shape[0] > 0:
+        worst = g[0].unsolved[w] / UNSOLVED
     slips = real(0.0)
     loaded = real(0.0)
     pair = Pair()

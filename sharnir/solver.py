@@ -119,7 +119,7 @@ class Solver:
         given = [m.axes.stiffness, m.axes.resistance, control.servo_kp, control.servo_kd, control.servo_torque]
         g.cayley = int(self.cayley)
         work = self._measured_work()
-        g.taken = self._taken_by_impacts()
+        g.taken, g.unsolved = self._told_of_contacts()
         g.work, g.measured = wp.zeros(0, dtype=real, device=self.device) if work is None else work, int(work is not None)
         exact = np.zeros(len(m.com), np.int32)
         exact[self._rotors()] = 1
@@ -144,9 +144,10 @@ class Solver:
         """[world] J, given in the steps of a launch, if steps measure it."""
         return None
 
-    def _taken_by_impacts(self) -> Any:
-        """[world] J, that impacts took in the last step, if slips at points of contact are those of its end."""
-        return wp.zeros(0, dtype=real, device=self.device)
+    def _told_of_contacts(self) -> tuple[Any, Any]:
+        """What `Watch.taken` and `Watch.unsolved` say, if steps tell."""
+        none = wp.zeros(0, dtype=real, device=self.device)
+        return none, none
 
     def _rotors(self) -> list[int]:
         """Bodies that turn by as much as their spin says, however far in a step."""

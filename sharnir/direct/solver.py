@@ -253,8 +253,9 @@ class SolverDirect(TreeSolver):
     def _measured_work(self) -> Any:
         return self._trees.work if self._lean and self._trees is not None and self._trees.measures else None
 
-    def _taken_by_impacts(self) -> Any:
-        return self._trees.taken if self._lean and self._trees is not None else super()._taken_by_impacts()
+    def _told_of_contacts(self) -> tuple[Any, Any]:
+        lean = self._lean and self._trees is not None
+        return (self._trees.taken, self._trees.unsolved) if lean else super()._told_of_contacts()
 
     def _rotors(self) -> list[int]:
         return self._trees.rotors if self._lean and self._trees is not None else []

@@ -94,7 +94,7 @@ class Trees:
         m = self.model
         self.measures = not (m.bodies.motion.numpy() == KINEMATIC).any()
         """Whether steps measure the energy that is given: all but that of bodies on prescribed motions."""
-        self.work, self.taken = (wp.zeros(m.worlds, dtype=real, device=m.device) for _ in range(2))
+        self.work, self.taken, self.unsolved = (wp.zeros(m.worlds, dtype=real, device=m.device) for _ in range(3))
         self.rotors = [p.body for p in self.plan.places if p.kind == ROTOR]
         specializes = solver.specialize or (solver.specialize is None and len(self.plan.places) <= LARGEST)
         if specializes and wp.get_device(m.device).is_cuda:
@@ -203,7 +203,7 @@ class Trees:
         )
         strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if m.joint_kinds else np.ones(0)
         t.breakable = int(((strength < 1e30) & (strength > 0)).any())
-        t.work, t.taken = self.work, self.taken
+        t.work, t.taken, t.unsolved = self.work, self.taken, self.unsolved
         fill(t, m, n, "turn origin")
         fill(t, m, None, "pushed passes change part hit slow loaded todo now_made fresh mark reported slot_end seen")
         t.parts, t.projected, t.done, t.residual = solver.parts, solver.projected, solver.done, solver.residual
@@ -320,7 +320,6 @@ class Trees:
         t.row_numbers = wp.array(np.concatenate([numbers, more]).ravel(), dtype=real, device=m.device)
         t.most_laws, t.most_rows, t.most_paths = room["closures"], room["rows"], room["paths"]
         t.point_of = wp.zeros(room["closures"] * m.worlds, dtype=wp.int32, device=m.device)
-        t.unsolved = wp.zeros(m.worlds, dtype=real, device=m.device)
         link_of = [self.plan.link_of.get(b, -1) for b in range(len(m.com))]
         t.link_of = ints(link_of)
         t.fall = 20.0

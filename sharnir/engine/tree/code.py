@@ -224,6 +224,7 @@ class Form:
                     tree.rows.choose_impacts()
                 project(tree)
                 if tree.laws_are_rows:
+                    p.say(tree.rows.note_unsolved)
                     p.say("if (last_impact) break;")
             if tree.laws_are_rows:
                 p.say("lifted = real(0.0);")
@@ -250,6 +251,8 @@ class Form:
             p.say("if (watching) {" + self.is_slow() + "}")
             p.say("x.slow.data[w] = slow; if (slow) steps = made;")
             p.say("if (made >= steps) break; count = 0; parts = 0; taken = real(0.0); hit = 0;")
+            if tree.laws_are_rows:
+                p.say("unmet = real(0.0);")
             p.say("}")
             p.say("unknown = false; learned = false;")
             solve(tree)
@@ -266,6 +269,8 @@ class Form:
             if tree.rows:
                 p.say(f"const bool cut = {missed};")
             p.say(LEFT + "failed = 0; onward = real(1.0);")
+            if tree.laws_are_rows:
+                p.say(tree.rows.note_unsolved)
             p.say("x.part.data[w] = h;")
             with p.block("if (reporting) {"):
                 report(tree)
@@ -283,7 +288,7 @@ gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(k
             before += tree.rows.clear_laws()
         after = "x.passes.data[w] = count; x.parts.data[w] = parts; x.change.data[w] = left_over; x.taken.data[w] = taken;"
         if tree.laws_are_rows:
-            after += " x.unsolved.data[w] = unsolved;"
+            after += " x.unsolved.data[w] = unmet;"
         after += " x.hit.data[w] = hit; x.work.data[w] += work; return broken ? -1 - made : made;"
         kept = f"stored(1) = real(gear + {CHOICES}*choice) + (restarted ? real(0.5) : real(0.0));"
         return self.whole(before, after, f"if (!broken) {{ {kept} {self.store()} }}")

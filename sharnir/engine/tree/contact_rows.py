@@ -529,7 +529,7 @@ class LawRows(LoopRows):
         lines.append(f"const int memory_with_rows = {owner}memory_size_of_world; (void)memory_with_rows;")
         lines.append("const int* const element = t_element; const int* const sky_first = t_sky_first;")
         lines.append("const int* const sky_start = t_sky_start;")
-        zeros = ", ".join(f"{name} = real(0.0)" for name in ("unsolved", "overlap", "bounce", "taken_now", "lifted"))
+        zeros = ", ".join(f"{name} = real(0.0)" for name in ("unsolved", "unmet", "overlap", "bounce", "taken_now", "lifted"))
         return [*lines, f"real {zeros};", "bool overlaps = false, last_impact = true; int parting = 0, impact = 0;"]
 
     def unless_resting(self) -> Iterator[None]:
@@ -644,6 +644,9 @@ if (wp::abs(now - {self._place("high", "r")}) > real({SETTLED})*now) ++changed; 
 
     bounce = value("bounce")
     """How much of what an impact took from velocities is given once more: by that they are thrown back, and gain no energy."""
+
+    note_unsolved = "unmet = wp::max(unmet, unsolved);"
+    """C++: what laws were missed by in the step is no less than by those that were solved for last."""
 
     def clear_taken(self) -> None:
         self.program.write("taken_now", 0.0)

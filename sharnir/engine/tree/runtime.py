@@ -176,7 +176,7 @@ class TreeStep:
     shapes: ShapeTable
     blow: wp.array2d(dtype=vec3)  # [point, world] N·s on b, of impacts; and m/s, how it slips at the end of the step
     slip: wp.array2d(dtype=vec3)
-    unsolved: wp.array(dtype=real)  # [world] what contacts were missed by
+    unsolved: wp.array(dtype=real)  # [world] by how much laws of contacts were missed in the last step, see `contact.cones`
     fall: real  # 1/s², about the largest acceleration of an axis, of the scene
     closed: real  # rad or m, of a gap that counts as none
     own_axes: wp.int32  # 1: twists are stored in the links' own axes
