@@ -407,7 +407,7 @@ def slip_now(g: wp.array(dtype=Watch), i: int, n: vec3, x: vec3, pair: Pair, w: 
 
 @wp.func
 def slip_at_end(g: wp.array(dtype=Watch), i: int, n: vec3, x: vec3, pair: Pair, w: int) -> vec3:
-    """Slip at a point of contact to which its friction belongs, m/s; none where impacts changed it, which friction did not know."""
+    """Slip at a point of contact to which its friction belongs, m/s; none where impacts changed it since."""
     if g[0].taken.shape[0] == 0:
         return slip_now(g, i, n, x, pair, w)
     if g[0].taken[w] != real(0.0):

@@ -69,7 +69,8 @@ def cone_solver(real: str) -> str:
     """
     kind = "double" if real == "double" else "single"
     numbers = {
-        "NEAREST": NEAREST[kind], "FIRMER": FIRMER, "FIRMEST": FIRMEST, "SMALL": SMALL[kind], "ENOUGH": ENOUGH[kind], "AS_FOUND": AS_FOUND[kind],
+        "NEAREST": NEAREST[kind], "FIRMER": FIRMER, "FIRMEST": FIRMEST,
+        "SMALL": SMALL[kind], "ENOUGH": ENOUGH[kind], "AS_FOUND": AS_FOUND[kind],
         "SMOOTH": SMOOTH, "SMOOTHEST": SMOOTHEST, "FALLS": FALLS,
         "NEWTONS": NEWTONS, "LINES": LINES, "SMOOTHED": SMOOTHED, "ROUNDS": ROUNDS,
     }  # fmt: skip
