@@ -112,14 +112,14 @@ def body_problem(rng, mu, ratio=1.0, push=1.0):
 @pytest.mark.parametrize(("ratio", "push"), [(1.0, 0.0), (1000.0, 0.0), (1.0, 0.1), (1.0, 1.0)])
 def test_laws_hold_in_stacks(ratio, push):
     rng, missed = np.random.default_rng(0), []
-    for _ in range(100):
+    for _ in range(40):
         W, b, elements = body_problem(rng, 0.5, ratio, push)
         p, left, first = solve(W, b, elements)
         if left <= 1e-10:
             assert worst(W, b, elements, p, first) < 1e-8
         else:
             missed.append(left)
-    print(f"masses 1 : {ratio:g}, thrown at {push} m/s: {len(missed)} of 100 not solved to rounding, {np.round(missed, 6)}")
+    print(f"masses 1 : {ratio:g}, thrown at {push} m/s: {len(missed)} of 40 not solved to rounding, {np.round(missed, 6)}")
     assert not missed
 
 
