@@ -426,7 +426,10 @@ def contact_excess(g: wp.array(dtype=Watch), i: int, pair: Pair, w: int):
     P = g[0].contacts.impulse[i, w] + blow
     push = wp.dot(n, P)
     opened = pair.moved + wp.cross(pair.turn_b, x - pair.start_b) - wp.cross(pair.turn_a, x - pair.start_a)
-    gap = (g[0].contacts.found[i, w] + wp.dot(n, opened)) / (DEEP * pair.size)
+    gap = g[0].contacts.found[i, w] + wp.dot(n, opened)
+    if g[0].bend.shape[0] > 0:
+        gap = gap + g[0].bend[i, w]
+    gap = gap / (DEEP * pair.size)
     worst = wp.max(-gap, -push / (SLACK * pair.usual))
     if push > real(0.1) * pair.usual and g[0].contacts.restitution[i, w] == real(0.0):
         worst = wp.max(worst, gap)

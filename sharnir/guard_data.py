@@ -155,6 +155,7 @@ class Watch:
     contacts: Contacts
     blow: wp.array2d(dtype=vec3)  # [point, world] N·s, impulse of impacts
     slip: wp.array2d(dtype=vec3)  # [point, world] m/s
+    bend: wp.array2d(dtype=real)  # [point, world] m, what turning adds to a gap beyond its first order; none if not told
     unsolved: wp.array(dtype=real)  # [world] error of laws that their solver left, relative; none where it does not tell
     taken: wp.array(dtype=real)  # [world] J, that impacts took in the last step; none where slips are not those of its end
     rope: RopeWatch

@@ -120,6 +120,7 @@ class Solver:
         g.cayley = int(self.cayley)
         work = self._measured_work()
         g.taken, g.unsolved = self._told_of_contacts()
+        g.bend = wp.zeros((0, m.worlds), dtype=real, device=self.device)
         g.work, g.measured = wp.zeros(0, dtype=real, device=self.device) if work is None else work, int(work is not None)
         exact = np.zeros(len(m.com), np.int32)
         exact[self._rotors()] = 1

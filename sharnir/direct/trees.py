@@ -283,10 +283,11 @@ class Trees:
         solver.collider.bind(state, control)
         load_modules([solver.collider.kernel.module], self.model.device)
         solver.touch = Impacts()
-        fill(solver.touch, self.model, solver.collider.data.contacts.capacity, "blow slip")
+        fill(solver.touch, self.model, solver.collider.data.contacts.capacity, "blow slip bend")
+        solver._guard.bend = solver.touch.bend
         solver._watch_contacts()
         t.contacts, t.shapes = solver.collider.data.contacts, solver.collider.data.shapes
-        t.blow, t.slip = solver.touch.blow, solver.touch.slip
+        t.blow, t.slip, t.bend = solver.touch.blow, solver.touch.slip, solver.touch.bend
 
     def _bind_rows(self, t: Any, ints: Any) -> int:
         """What rows beside the forest are given; returns how many numbers of working memory they need."""

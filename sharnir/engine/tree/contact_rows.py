@@ -194,12 +194,21 @@ class Contact(Kind):
             runs = runs + (link.V + cross(link.W, arm)) * sign
         return runs
 
+    def bending(self, c: Any) -> Any:
+        """What turning adds to the gap beyond its first order, by the quaternion of the step's rotation, m."""
+        out = ZERO
+        for link, sign, start, mean in zip((c.a, c.b), (-1.0, 1.0), (c.start_a, c.start_b), mean_arms(c), strict=True):
+            turn = link.g * (2.0 / sqrt(1.0 + dot(link.g, link.g)))
+            moved = (mean - start - link.com_mean + link.local_com) * 2.0
+            out = out + (moved - cross(turn, start - link.local_com)) * sign
+        return dot(c.axis_a, out)
+
     def keep(self, c: Any) -> Any:
         """Whether the point stopped what approached, or is to throw it back."""
         u0, p = dot(c.axis_a, c.line_1), c.impulse(0)
         force = self.force(c, [c.impulse(k) for k in range(3)])
         c.force = force
-        c.slip = across_of(c.axis_a, self.end_speed(c))
+        c.slip, c.bend = across_of(c.axis_a, self.end_speed(c)), self.bending(c)
         c.rows.tree.note_work(-(dot(force, c.surface) * (4.0 / c.h)))
         c.last = force * (1.0 / (c.h * c.h))  # for the next part of a step that is divided
         hard = not_(c.stiffness > 0.0)

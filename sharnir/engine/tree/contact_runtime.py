@@ -27,7 +27,7 @@ NEAR_LIMIT = 4.0  # times what an axis moves in a step, and may be accelerated i
 GIVEN = offsets(PARAMETERS)
 ROUND = " || ".join(f"kind == {int(k)}" for k in (SPHERE, CAPSULE, CYLINDER_KIND, CONE_KIND, ELLIPSOID_KIND))
 GIVEN_SIZE = wp.constant(sum(PARAMETERS.values()))
-AT_END_GAP = wp.constant(offsets(CLOSURE_WORK)["end_gap"])
+AT_END_GAP, AT_BEND = (wp.constant(offsets(CLOSURE_WORK)[name]) for name in ("end_gap", "bend"))
 AT_POINT_A, AT_POINT_B = (wp.constant(GIVEN[name]) for name in ("point_a", "point_b"))
 IS_HINGE, IS_SLIDER, IS_FRICTION, IS_LIMIT = (wp.constant(k) for k in (HINGE, SLIDER, FRICTION, LIMIT))
 IS_PRESCRIBED = wp.constant(PRESCRIBED)
@@ -284,6 +284,7 @@ def store_contacts(t: wp.array(dtype=TreeStep), w: int):
         t[0].contacts.impulse[p, w] = vec3(real(0.0))
         t[0].blow[p, w] = vec3(real(0.0))
         t[0].slip[p, w] = vec3(real(0.0))
+        t[0].bend[p, w] = real(0.0)
     scale = real(4.0) * t[0].settings.dt[0] / (t[0].part[w] * t[0].part[w])
     for i in range(t[0].links):
         kind = t[0].kind[i + t[0].links * w]
@@ -306,6 +307,7 @@ def store_contacts(t: wp.array(dtype=TreeStep), w: int):
         p = t[0].point_of[k + t[0].most_laws * w]
         if p >= 0:
             t[0].contacts.impulse[p, w] = carried(t, t[0].closures + k, w) * scale
+            t[0].bend[p, w] = kept(t, t[0].closures + k, w, AT_BEND)[0]
             t[0].blow[p, w] = kept(t, t[0].closures + k, w, AT_BLOW) * (real(4.0) / t[0].part[w])
             u = point_velocity(t, k, t[0].contacts.body_b[p, w], AT_POINT_B, w) + t[0].contacts.surface[p, w]
             u = u - point_velocity(t, k, t[0].contacts.body_a[p, w], AT_POINT_A, w)

@@ -30,7 +30,7 @@ LINK_FIELDS |= {"row_A": 1, "row_B": 9, "row_C": 9, "row_D": 9, "column_l": 3, "
 PATH = ("l", "n", "rate_l", "rate_n")  # force and moment of J, then of J₁
 LINK_FIELDS |= {f"path_{part}{k}": 3 for k in range(MOST) for part in PATH}
 VECTORS = ("start_a", "start_b", "start", "arm_a", "arm_b", "line", "line_1", "force", "blow", "slip", "turns_a", "turns_b")
-WORK = dict.fromkeys(VECTORS, 3) | dict.fromkeys(("soft", "by_a", "by_b", "hits", "end_gap"), 1)  # of closures
+WORK = dict.fromkeys(VECTORS, 3) | dict.fromkeys(("soft", "by_a", "by_b", "hits", "end_gap", "bend"), 1)  # of closures
 PER_ROW = (
     "impulse",
     "gap",
