@@ -22,7 +22,13 @@ FAILS = {
 }  # fmt: skip
 """Seeds that violate a bound, or whose steps cannot be made."""
 
-DISHONEST = {"chain": {22}, "loop": {50}, "ragdoll": {45}, "vehicle": {35, 43, 49}, "heap": {0, 2, 4, 6, 8, 9, 11, 12, 14, 15, 18}}
+DISHONEST = {
+    "chain": {22},
+    "loop": {50},
+    "ragdoll": {45},
+    "vehicle": {35, 43, 49},
+    "heap": {0, 2, 4, 6, 8, 9, 11, 12, 14, 15, 18},
+}
 """Seeds in which a step says that it converged and has a gap or gains energy."""
 
 
