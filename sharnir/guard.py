@@ -90,6 +90,7 @@ from sharnir.guard_data import (
     TROUBLE,
     TURNS,
     UNMET,
+    UNSOLVED,
     VERDICT,
     WARNED,
     WHICH,
@@ -355,8 +356,11 @@ def pair_of(g: wp.array(dtype=Watch), a: int, b: int, w: int) -> Pair:
 
 @wp.func
 def look_at_contacts(g: wp.array(dtype=Watch), w: int) -> int:
-    """Complementarity of all points of contact that do not yield: the worst of overlaps, gaps and cones, the mean of slips."""
+    """Complementarity of all points of contact that do not yield: the worst of overlaps, gaps and cones, the mean of slips; and
+    by how much the solver says that laws were missed."""
     worst = real(0.0)
+    if g[0].unsolved.shape[0] > 0:
+        worst = g[0].unsolved[w] / UNSOLVED
     slips = real(0.0)
     loaded = real(0.0)
     pair = Pair()
@@ -402,6 +406,16 @@ def slip_now(g: wp.array(dtype=Watch), i: int, n: vec3, x: vec3, pair: Pair, w: 
 
 
 @wp.func
+def slip_at_end(g: wp.array(dtype=Watch), i: int, n: vec3, x: vec3, pair: Pair, w: int) -> vec3:
+    """Slip at a point of contact to which its friction belongs, m/s; none where impacts changed it since."""
+    if g[0].taken.shape[0] == 0:
+        return slip_now(g, i, n, x, pair, w)
+    if g[0].taken[w] != real(0.0):
+        return vec3(real(0.0))
+    return g[0].slip[i, w]
+
+
+@wp.func
 def contact_excess(g: wp.array(dtype=Watch), i: int, pair: Pair, w: int):
     """How far a point of contact is from its laws, over the thresholds: overlap, push across a gap and friction cone; and speeds,
     slip and approach of what overlaps, −1 where nothing pushes.
@@ -412,7 +426,10 @@ def contact_excess(g: wp.array(dtype=Watch), i: int, pair: Pair, w: int):
     P = g[0].contacts.impulse[i, w] + blow
     push = wp.dot(n, P)
     opened = pair.moved + wp.cross(pair.turn_b, x - pair.start_b) - wp.cross(pair.turn_a, x - pair.start_a)
-    gap = (g[0].contacts.found[i, w] + wp.dot(n, opened)) / (DEEP * pair.size)
+    gap = g[0].contacts.found[i, w] + wp.dot(n, opened)
+    if g[0].bend.shape[0] > 0:
+        gap = gap + g[0].bend[i, w]
+    gap = gap / (DEEP * pair.size)
     worst = wp.max(-gap, -push / (SLACK * pair.usual))
     if push > real(0.1) * pair.usual and g[0].contacts.restitution[i, w] == real(0.0):
         worst = wp.max(worst, gap)
@@ -428,7 +445,7 @@ def contact_excess(g: wp.array(dtype=Watch), i: int, pair: Pair, w: int):
         off = real(0.0)
     if gap < -OVERLAP:
         off = wp.max(off, -approach(g, i, n, x, w) / (CLOSES * pair.slack))
-    slip = slip_now(g, i, n, x, pair, w)
+    slip = slip_at_end(g, i, n, x, pair, w)
     slip2 = wp.dot(slip, slip)
     if slip2 > real(0.01) * pair.slack * pair.slack and push > real(0.0) and mu[0] == mu[1]:
         if wp.dot(blow, blow) == real(0.0) and most > real(0.0):

@@ -44,6 +44,7 @@ SLIP = wp.constant(real(2.0e-3))  # of the bodies' speed: error of the slip of a
 DEEP = wp.constant(real(0.02))  # overlap, or gap of a contact that pushes, relative to the size of the smaller body
 OVERLAP = wp.constant(real(0.01))  # of that: what overlaps less is not asked whether it still approaches
 CLOSES = wp.constant(real(3.0))  # times the slack of a slip: speed at which bodies that overlap still approach each other
+UNSOLVED = wp.constant(real(max(1e-6, 1e3 * EPSILON)))  # of what contacts change: error of their laws that a solver left
 GAIN = wp.constant(real(1.0e-3))  # energy gained without a source, relative to kinetic and elastic energy and work
 STEP_GAIN = wp.constant(real(0.1))  # the same, relative to M (g Δt)²
 SEVERE = wp.constant(real(10.0))  # times these thresholds: counts twice towards a warning
@@ -154,6 +155,9 @@ class Watch:
     contacts: Contacts
     blow: wp.array2d(dtype=vec3)  # [point, world] N·s, impulse of impacts
     slip: wp.array2d(dtype=vec3)  # [point, world] m/s
+    bend: wp.array2d(dtype=real)  # [point, world] m, what turning adds to a gap beyond its first order; none if not told
+    unsolved: wp.array(dtype=real)  # [world] error of laws that their solver left, relative; none where it does not tell
+    taken: wp.array(dtype=real)  # [world] J, that impacts took in the last step; none where slips are not those of its end
     rope: RopeWatch
     last_position: wp.array2d(dtype=vec3)  # [body, world] as the guard saw them last
     last_velocity: wp.array2d(dtype=vec3)

@@ -119,6 +119,8 @@ class Solver:
         given = [m.axes.stiffness, m.axes.resistance, control.servo_kp, control.servo_kd, control.servo_torque]
         g.cayley = int(self.cayley)
         work = self._measured_work()
+        g.taken, g.unsolved = self._told_of_contacts()
+        g.bend = wp.zeros((0, m.worlds), dtype=real, device=self.device)
         g.work, g.measured = wp.zeros(0, dtype=real, device=self.device) if work is None else work, int(work is not None)
         exact = np.zeros(len(m.com), np.int32)
         exact[self._rotors()] = 1
@@ -142,6 +144,11 @@ class Solver:
     def _measured_work(self) -> Any:
         """[world] J, given in the steps of a launch, if steps measure it."""
         return None
+
+    def _told_of_contacts(self) -> tuple[Any, Any]:
+        """What `Watch.taken` and `Watch.unsolved` say, if steps tell."""
+        none = wp.zeros(0, dtype=real, device=self.device)
+        return none, none
 
     def _rotors(self) -> list[int]:
         """Bodies that turn by as much as their spin says, however far in a step."""

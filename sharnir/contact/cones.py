@@ -10,11 +10,15 @@ of *elements*:
 
 Coulomb's law is p = Π(p − ũ/w), Π the projection on the element's set, w any positive number, and ũ = u + |(u₁, u₂)| n (De Saxcé:
 with the sliding speed added to the normal one, impulse and speed are those of the minimum of a quadratic on the cone). It is
-solved by Newton's iteration with the derivative of this map, whose error has to fall in every step. Where it does not,
-the term |(u₁, u₂)| is kept as it is, which makes the problem convex: the minimum of ½ λᵀWλ + Σ ψ(Wλ + b), smooth, with
-−∂ψ/∂u = Π(p_k − u/R), is found by Newton's iteration with an exact search along each line, which cannot fail. Then the term is
-renewed, and so on. W may be singular, as where a table stands on four legs: of all solutions about that near the last impulses is
-taken, since a small R is added to the derivative of u.
+solved by Newton's iteration with the derivative of this map, whose error has to fall in every step. The map has kinks, where
+points stick or slide, press or part; where the iteration stalls at one, the projection is replaced by a smooth one (Chen,
+Harker, Kanzow, Smale): of the eigenvalues λ = q₀ ∓ |(q₁, q₂)| of a point q in the cone's algebra, max(0, λ) becomes
+
+    φ(λ) = ½ (λ + √(λ² + 4μ²))
+
+Newton's iteration follows the solution while μ falls to 0 (Hayashi, Yamashita, Fukushima 2005). W may be singular, as where a
+table stands on four legs: of all solutions about that near the last impulses is taken, since a small R is added to the
+derivative of u.
 
 W is never formed. With the joints' own equations made diagonal, W = K H + S: H (columns h of rows) spreads impulses over joint
 speeds, K collects speeds of rows, S is diagonal, the rows' own compliance. Either iteration asks each element for g and G with
@@ -26,16 +30,17 @@ are, and which has few entries where trees branch (`solve_joined`):
 Its rows begin at the first speed that shares an element with theirs (a skyline). From the leaves to the roots it fills nothing.
 """
 
-NEAREST = {"double": 1e-8, "single": 1e-4}  # R of Newton's iteration, of the element's own response
-SOFT = 1e-3  # R of the convex problem
+NEAREST = {"double": 1e-8, "single": 1e-4}  # R of Newton's iteration, of the element's own response,
+FIRMER, FIRMEST = 100.0, 2e-2  # by how much it grows where a step does not help, and at most
 SMALL = {"double": 1e-12, "single": 1e-6}  # error, of that without impulses, which counts as none,
 ENOUGH = {"double": 1e-9, "single": 1e-5}  # and which is left as it is where it does not fall any more
 AS_FOUND = {"double": 1e-10, "single": 1e-5}  # error up to which impulses stay as they are: rounding of gaps, which is not
 # to be met by impulses that rows which depend on each other leave open, would change these in every pass
-NEWTONS, LINES, CONVEX, SHIFTS, ROUNDS = 10, 6, 30, 4, 5
-"""Most steps of Newton's iteration; halvings of a step; steps for a convex problem; such problems in turn; rounds of both."""
-VECTORS = ("p", "u", "q", "f", "b", "trial", "trial_u", "trial_f", "near", "direction", "best", "way", "g", "G0", "G1", "G2")
-NUMBERS = ("weight", "pull", "shift", "part")
+SMOOTH, SMOOTHEST, FALLS = 1e-4, 0.1, 0.2  # μ to begin with, at least and at most, of the scale; what a step leaves of it
+NEWTONS, LINES, SMOOTHED, ROUNDS = 10, 6, 40, 3
+"""Most steps of Newton's iteration; halvings of a step; steps with a smooth projection; rounds of both."""
+VECTORS = ("p", "u", "f", "b", "trial", "trial_u", "trial_f", "direction", "best", "g", "G0", "G1", "G2")
+NUMBERS = ("weight", "part")
 SPEEDS = ("eta", "row0", "row1", "row2")
 """Working memory: numbers of every row, of every row's element, where its first row is, and of every joint speed."""
 
@@ -46,7 +51,7 @@ def cone_memory(rows: int, speeds: int, entries: int) -> int:
 
 
 def cone_solver(real: str) -> str:
-    """C++: `solve_cones(rows, count, speeds)`, which returns what error is left, of that without impulses.
+    """C++: `solve_cones(rows, count, speeds)`, which returns what error is left, of that without impulses; 0 where it is tiny.
 
     It uses what the code around it defines:
 
@@ -64,8 +69,10 @@ def cone_solver(real: str) -> str:
     """
     kind = "double" if real == "double" else "single"
     numbers = {
-        "NEAREST": NEAREST[kind], "SOFT": SOFT, "SMALL": SMALL[kind], "ENOUGH": ENOUGH[kind], "AS_FOUND": AS_FOUND[kind],
-        "NEWTONS": NEWTONS, "LINES": LINES, "CONVEX": CONVEX, "SHIFTS": SHIFTS, "ROUNDS": ROUNDS,
+        "NEAREST": NEAREST[kind], "FIRMER": FIRMER, "FIRMEST": FIRMEST,
+        "SMALL": SMALL[kind], "ENOUGH": ENOUGH[kind], "AS_FOUND": AS_FOUND[kind],
+        "SMOOTH": SMOOTH, "SMOOTHEST": SMOOTHEST, "FALLS": FALLS,
+        "NEWTONS": NEWTONS, "LINES": LINES, "SMOOTHED": SMOOTHED, "ROUNDS": ROUNDS,
     }  # fmt: skip
     of_rows = len(VECTORS) + len(NUMBERS)
     places = [f"#define cone_{name}(r) number(at_cone + {k}*rows + (r))" for k, name in enumerate((*VECTORS, *NUMBERS))]
@@ -95,66 +102,77 @@ for (int i = 0; i < size; ++i) cone_eta(where[i]) += spread(at, i)*by; } } };
 const auto collect_one = [&](int e, int r) -> real { const int size = size_of(e), at = row_at(r);
 const int* const where = where_of(e); real sum = real(0.0);
 for (int i = 0; i < size; ++i) sum += collect(at, i)*cone_eta(where[i]); return sum; };
-// projection of the three or one numbers from r on, q in and out; what kind of part of the set it is on: 0 the tip or an end of
-// the interval, 1 inside, 2 on the surface
-const auto project = [&](int r, int size, real* q) apart -> int {
-if (size == 1) { const real low = low_of(r), high = high_of(r);
-if (is_loop(r)) { if (is_off(r)) { q[0] = real(0.0); return 0; } return 1; }
-if (q[0] <= low) { q[0] = low; return 0; } if (q[0] >= high) { q[0] = high; return 0; } return 1; }
-if (high_of(r) < real(0.0)) { q[0] = q[1] = q[2] = real(0.0); return 0; }
-const real t = wp::sqrt(q[1]*q[1] + q[2]*q[2]);
-if (t <= q[0]) return 1;
-if (t <= -q[0]) { q[0] = q[1] = q[2] = real(0.0); return 0; }
-const real k = real(0.5)*(q[0] + t), by = k/t; q[0] = k; q[1] *= by; q[2] *= by; return 2; };
-// derivative of the projection at q, times the vector x
-const auto project_rate = [&](int part, const real* q, int size, real* x) {
-if (part == 1) return;
-if (part == 0) { for (int k = 0; k < size; ++k) x[k] = real(0.0); return; }
-const real t = wp::sqrt(q[1]*q[1] + q[2]*q[2]), d1 = q[1]/t, d2 = q[2]/t, k = real(0.5)*(q[0] + t)/t;
-const real along = d1*x[1] + d2*x[2], across = d1*x[2] - d2*x[1];
-const real n = real(0.5)*(x[0] + along);
-x[0] = n; x[1] = d1*n - d2*(k*across); x[2] = d2*n + d1*(k*across); };
+real scale = real(0.0), mu = real(0.0), hold = <NEAREST>;
+// max(0, x) and its derivative, smooth where m > 0
+const auto positive = [&](real x, real m, real& rate) -> real {
+if (m == real(0.0)) { rate = x > real(0.0) ? real(1.0) : real(0.0); return wp::max(x, real(0.0)); }
+const real root = wp::sqrt(x*x + real(4.0)*m*m); rate = real(0.5)*(real(1.0) + x/root);
+return x > real(0.0) ? real(0.5)*(x + root) : real(2.0)*m*m/(root - x); };
+// projection of the three or one numbers from r on, q in and out, and its derivative, by `rates`: of a number, or along the
+// normal, along the friction to itself and to the normal, across it; its direction. Whether the derivative is not zero
+const auto project = [&](int r, int size, real m, real* q, real* rates) apart -> bool {
+if (size == 1) { const real low = low_of(r), high = high_of(r); rates[0] = real(1.0);
+if (is_loop(r)) { if (is_off(r)) { q[0] = rates[0] = real(0.0); return false; } return true; }
+if (high - low < real(10.0)*m) m = real(0.1)*(high - low);
+real more; const real x = q[0]; q[0] = low + positive(x - low, m, rates[0]) - positive(x - high, m, more);
+if (m == real(0.0)) q[0] = wp::min(wp::max(x, low), high);
+rates[0] -= more; return rates[0] != real(0.0); }
+rates[0] = rates[1] = rates[2] = rates[4] = real(0.0); rates[3] = real(1.0);
+if (high_of(r) < real(0.0)) { q[0] = q[1] = q[2] = real(0.0); return false; }
+const real t = wp::sqrt(q[1]*q[1] + q[2]*q[2]), n = q[0]; real low_rate, high_rate;
+const real low = positive(n - t, m, low_rate), high = positive(n + t, m, high_rate);
+if (t > real(0.0)) { rates[3] = q[1]/t; rates[4] = q[2]/t; }
+rates[0] = real(0.5)*(low_rate + high_rate); rates[1] = real(0.5)*(high_rate - low_rate);
+rates[2] = t > real(1e-3)*m ? real(0.5)*(high - low)/t : rates[0];
+if (m == real(0.0) && t <= n) return true;
+const real k = real(0.5)*(high - low); q[0] = real(0.5)*(low + high); q[1] = rates[3]*k; q[2] = rates[4]*k;
+return high_rate != real(0.0); };
 // speeds and errors of impulses: u, f from p
 const auto judge = [&](const auto& p, const auto& u, const auto& f) apart -> real { real sum = real(0.0);
 spread_all(p);
-for (int e = 0; e < count; ++e) { const int r = element[e], size = element[e + 1] - r; real x[3], q[3];
+for (int e = 0; e < count; ++e) { const int r = element[e], size = element[e + 1] - r; real x[3], q[3], rates[5];
 const real w = cone_weight(r);
 for (int k = 0; k < size; ++k) { real y = collect_one(e, r + k) + cone_b(r + k) + wp::max(soft_of(r + k), real(0.0))*p(r + k);
 u(r + k) = y; x[k] = y; }
 if (size == 3) x[0] += wp::sqrt(x[1]*x[1] + x[2]*x[2]);
 for (int k = 0; k < size; ++k) q[k] = p(r + k) - x[k]/w;
-project(r, size, q);
+project(r, size, mu*scale/wp::sqrt(w), q, rates);
 for (int k = 0; k < size; ++k) { const real y = p(r + k) - q[k]; f(r + k) = y; sum += w*y*y; } }
 return wp::sqrt(sum); };
 const auto at_p = [&](int r) -> real& { return cone_p(r); }; const auto at_u = [&](int r) -> real& { return cone_u(r); };
 const auto at_f = [&](int r) -> real& { return cone_f(r); }; const auto at_trial = [&](int r) -> real& { return cone_trial(r); };
 const auto at_trial_u = [&](int r) -> real& { return cone_trial_u(r); };
 const auto at_trial_f = [&](int r) -> real& { return cone_trial_f(r); };
-const auto at_direction = [&](int r) -> real& { return cone_direction(r); };
-// g and G of an element from B dp + Q T du/v = c, where Q is the derivative of the projection at q, T = E + n dᵀ that of ũ, S the
-// compliance; B = E − Q + Q (R + T S)/v for Coulomb's law (`natural`), E + Q (R + T S)/v for the convex problem
-const auto answer = [&](int r, int size, int part, const real* q, real d1, real d2, real pull, real v, bool natural,
-real* c) apart {
-if (part == 0 || is_off(r)) { for (int k = 0; k < size; ++k) { cone_g(r + k) = c[k];
+// g and G of an element from B dp + Q T du/w = −f, where Q is the derivative of the projection, T = E + n dᵀ that of ũ, S the
+// compliance; B = E − Q + Q (R + T S)/w
+const auto answer = [&](int e) apart { const int r = element[e], size = element[e + 1] - r; const real w = cone_weight(r);
+real q[3], rates[5]; const real pull = hold*w;
+const real slide = size == 3 ? wp::sqrt(cone_u(r + 1)*cone_u(r + 1) + cone_u(r + 2)*cone_u(r + 2)) : real(0.0);
+const real by_slide = slide > real(0.0) ? real(1.0)/slide : real(0.0);
+for (int k = 0; k < size; ++k) q[k] = cone_p(r + k) - (cone_u(r + k) + (k == 0 ? slide : real(0.0)))/w;
+const bool moves = project(r, size, mu*scale/wp::sqrt(w), q, rates);
+cone_part(r) = moves ? real(1.0) : real(0.0);
+if (!moves) { for (int k = 0; k < size; ++k) { cone_g(r + k) = -cone_f(r + k);
 cone_G0(r + k) = cone_G1(r + k) = cone_G2(r + k) = real(0.0); } return; }
-if (size == 1) { const real B = (natural ? real(0.0) : real(1.0)) + (pull + soft_of(r))/v; cone_g(r) = c[0]/B;
-cone_G0(r) = real(1.0)/(v*B); cone_G1(r) = cone_G2(r) = real(0.0); return; }
-real Q[3][3], A[3][3], B[3][3];
-for (int j = 0; j < 3; ++j) { real x[3] = {real(0.0), real(0.0), real(0.0)}; x[j] = real(1.0); project_rate(part, q, 3, x);
-for (int i = 0; i < 3; ++i) Q[i][j] = x[i]; }
-for (int i = 0; i < 3; ++i) { A[i][0] = Q[i][0]/v; A[i][1] = (Q[i][1] + Q[i][0]*d1)/v; A[i][2] = (Q[i][2] + Q[i][0]*d2)/v; }
+if (size == 1) { const real Q = rates[0], B = real(1.0) - Q + Q*(pull + soft_of(r))/w; cone_g(r) = -cone_f(r)/B;
+cone_G0(r) = Q/(w*B); cone_G1(r) = cone_G2(r) = real(0.0); return; }
+const real d1 = cone_u(r + 1)*by_slide, d2 = cone_u(r + 2)*by_slide, x = rates[3], y = rates[4];
+const real along = rates[0], across = rates[2], mixed = rates[1];
+const real Q[3][3] = {{along, mixed*x, mixed*y}, {mixed*x, along*x*x + across*y*y, (along - across)*x*y},
+{mixed*y, (along - across)*x*y, along*y*y + across*x*x}};
+real A[3][3], B[3][3];
+for (int i = 0; i < 3; ++i) { A[i][0] = Q[i][0]/w; A[i][1] = (Q[i][1] + Q[i][0]*d1)/w; A[i][2] = (Q[i][2] + Q[i][0]*d2)/w; }
 for (int i = 0; i < 3; ++i) for (int j = 0; j < 3; ++j)
-B[i][j] = (i == j ? real(1.0) : real(0.0)) - (natural ? Q[i][j] : real(0.0))
-+ Q[i][j]*(pull/v) + A[i][j]*soft_of(r + j);
+B[i][j] = (i == j ? real(1.0) : real(0.0)) - Q[i][j] + Q[i][j]*(pull/w) + A[i][j]*wp::max(soft_of(r + j), real(0.0));
 real C[3][3];
 for (int i = 0; i < 3; ++i) for (int j = 0; j < 3; ++j) {
 const int a = (i + 1) % 3, b = (i + 2) % 3, x = (j + 1) % 3, y = (j + 2) % 3;
 C[j][i] = B[a][x]*B[b][y] - B[a][y]*B[b][x]; }
 const real by = real(1.0)/(B[0][0]*C[0][0] + B[0][1]*C[1][0] + B[0][2]*C[2][0]);
-for (int i = 0; i < 3; ++i) { real G[3], x = real(0.0);
-for (int k = 0; k < 3; ++k) x += C[i][k]*c[k];
+for (int i = 0; i < 3; ++i) { real G[3], sum = real(0.0);
+for (int k = 0; k < 3; ++k) sum -= C[i][k]*cone_f(r + k);
 for (int j = 0; j < 3; ++j) { G[j] = real(0.0); for (int k = 0; k < 3; ++k) G[j] += C[i][k]*A[k][j]; }
-cone_g(r + i) = x*by; cone_G0(r + i) = G[0]*by; cone_G1(r + i) = G[1]*by; cone_G2(r + i) = G[2]*by; } };
+cone_g(r + i) = sum*by; cone_G0(r + i) = G[0]*by; cone_G1(r + i) = G[1]*by; cone_G2(r + i) = G[2]*by; } };
 // direction = g − G du, where (E + H G K) dη = H g, du = K dη
 const auto solve_joined = [&]() apart -> bool {
 for (int d = 0; d < speeds; ++d) { for (int s = sky_first[d]; s < d; ++s) cone_lower(d, s) = cone_upper(s, d) = real(0.0);
@@ -198,95 +216,52 @@ return true; };
 spread_all(at_p);
 for (int e = 0; e < count; ++e) for (int r = element[e]; r < element[e + 1]; ++r)
 cone_b(r) -= collect_one(e, r) + wp::max(soft_of(r), real(0.0))*cone_p(r);
-real scale = real(0.0), least = real(0.0);
+real least = real(0.0);
 for (int e = 0; e < count; ++e) { const int r = element[e], rs = element[e + 1] - r, size = size_of(e);
 const bool out = rs == 3 ? high_of(r) < real(0.0) : is_loop(r) ? is_off(r) : low_of(r) == high_of(r);
 real w = real(0.0), s = real(0.0);
 for (int k = 0; k < rs; ++k) { const int at = row_at(r + k); for (int i = 0; i < size; ++i) w += spread(at, i)*collect(at, i);
-w += wp::max(soft_of(r + k), real(0.0)); s += cone_b(r + k)*cone_b(r + k); if (out) cone_p(r + k) = real(0.0);
-cone_near(r + k) = cone_p(r + k); }
+w += wp::max(soft_of(r + k), real(0.0)); s += cone_b(r + k)*cone_b(r + k); if (out) cone_p(r + k) = real(0.0); }
 w /= real(rs); if (!(w > real(0.0))) w = real(1.0);
-cone_weight(r) = w; cone_pull(r) = <NEAREST>*w; if (!out) { scale += s/w; least += tiny_of(e)*tiny_of(e)/w; } }
+cone_weight(r) = w; if (!out) { scale += s/w; least += tiny_of(e)*tiny_of(e)/w; } }
 scale = wp::sqrt(scale); least = wp::max(wp::sqrt(least), <SMALL>*scale);
-real error = judge(at_p, at_u, at_f);
+real error = judge(at_p, at_u, at_f), best = error;
 if (error <= <AS_FOUND>*scale) return scale > real(0.0) ? error/scale : real(0.0);
-real best = error; for (int r = 0; r < rows; ++r) cone_best(r) = cone_p(r);
-for (int round = 0; round < <ROUNDS> && !(error <= least); ++round) {
-// Newton's iteration for Coulomb's law
-bool falls = true;
-for (int n = 0; n < <NEWTONS> && falls && !(error <= least); ++n) {
-for (int e = 0; e < count; ++e) { const int r = element[e], rs = element[e + 1] - r;
-const real w = cone_weight(r); real q[3], x[3], c[3];
-const real slide = rs == 3 ? wp::sqrt(cone_u(r + 1)*cone_u(r + 1) + cone_u(r + 2)*cone_u(r + 2)) : real(0.0);
-const real by = slide > real(0.0) ? real(1.0)/slide : real(0.0);
-const real d1 = rs == 3 ? cone_u(r + 1)*by : real(0.0), d2 = rs == 3 ? cone_u(r + 2)*by : real(0.0);
-for (int k = 0; k < rs; ++k) { q[k] = x[k] = cone_p(r + k) - (cone_u(r + k) + (k == 0 ? slide : real(0.0)))/w;
-c[k] = -cone_f(r + k); }
-const int part = project(r, rs, x); cone_part(r) = real(part);
-answer(r, rs, part, q, d1, d2, cone_pull(r), w, true, c); }
-if (!solve_joined()) break;
-real by = real(1.0); falls = false;
-for (int k = 0; k < <LINES> && !falls; ++k, by *= real(0.5)) {
-for (int e = 0; e < count; ++e) { const int r = element[e], rs = element[e + 1] - r; real x[3];
+const auto keep = [&]() apart { for (int r = 0; r < rows; ++r) cone_best(r) = cone_p(r); };
+// a step of Newton's iteration: whether the error fell, and by what part of the step; where it did not, with a larger R
+const auto step_on = [&](real& by) apart -> bool { for (; hold <= <FIRMEST>; hold *= <FIRMER>) {
+for (int e = 0; e < count; ++e) answer(e);
+if (!solve_joined()) continue;
+by = real(1.0);
+for (int k = 0; k < <LINES>; ++k, by *= real(0.5)) {
+for (int e = 0; e < count; ++e) { const int r = element[e], rs = element[e + 1] - r; real x[3], rates[5];
 for (int i = 0; i < rs; ++i) x[i] = cone_p(r + i) + by*cone_direction(r + i);
-project(r, rs, x); for (int i = 0; i < rs; ++i) cone_trial(r + i) = x[i]; }
+if (mu == real(0.0)) project(r, rs, real(0.0), x, rates);
+for (int i = 0; i < rs; ++i) cone_trial(r + i) = x[i]; }
 const real now = judge(at_trial, at_trial_u, at_trial_f);
-if (now < (real(1.0) - real(0.1)*by)*error) { falls = true; error = now;
-for (int r = 0; r < rows; ++r) { cone_p(r) = cone_trial(r); cone_u(r) = cone_trial_u(r); cone_f(r) = cone_trial_f(r); } } } }
-if (error < best) { best = error; for (int r = 0; r < rows; ++r) cone_best(r) = cone_p(r); }
-if (falls || error <= <ENOUGH>*scale) { if (falls) continue; break; }
-// convex problems with the sliding speed as it is; λ is kept in `trial`, W λ + b in `trial_u`, Π in `q`
-for (int r = 0; r < rows; ++r) { cone_trial(r) = cone_p(r); if (!is_loop(r)) cone_near(r) = cone_p(r); }
-const real renewed = round == 0 ? real(1.0) : real(0.5);  // of the sliding speed: where it would swing, half of it
-for (int turn = 0; turn < (round == 0 ? 1 : 4)*<SHIFTS>; ++turn) {
-for (int e = 0; e < count; ++e) { const int r = element[e]; const real by = turn == 0 ? real(1.0) : renewed;
-cone_shift(r) = element[e + 1] - r == 3 ? (turn == 0 ? real(0.0) : (real(1.0) - by)*cone_shift(r))
-+ by*wp::sqrt(cone_u(r + 1)*cone_u(r + 1) + cone_u(r + 2)*cone_u(r + 2)) : real(0.0); }
-const auto softened = [&](int r) { return is_loop(r) ? cone_pull(r) : <SOFT>*cone_weight(r); };
-const auto aim = [&](int e, real by, real* q) apart -> int { const int r = element[e], rs = element[e + 1] - r;
-const real soft = softened(r);
-for (int k = 0; k < rs;
-++k) q[k] = cone_near(r + k) - (cone_trial_u(r + k) + by*cone_way(r + k) + (k == 0 ? cone_shift(r) : real(0.0)))/soft;
-real x[3]; for (int k = 0; k < rs; ++k) x[k] = q[k];
-const int part = project(r, rs, x); for (int k = 0; k < rs; ++k) cone_q(r + k) = x[k]; return part; };
-const auto respond = [&](const auto& x, const auto& u) { spread_all(x);
-for (int e = 0; e < count; ++e) for (int r = element[e]; r < element[e + 1]; ++r)
-u(r) = collect_one(e, r) + wp::max(soft_of(r), real(0.0))*x(r); };
-const auto at_way = [&](int r) -> real& { return cone_way(r); };
-respond(at_trial, at_trial_u);
-for (int r = 0; r < rows; ++r) { cone_trial_u(r) += cone_b(r); cone_way(r) = real(0.0); }
-for (int n = 0; n < <CONVEX>; ++n) {
-real off = real(0.0);
-for (int e = 0; e < count; ++e) { real q[3], c[3]; const int part = aim(e, real(0.0), q), r = element[e], rs = element[e + 1] - r;
-cone_part(r) = real(part);
-for (int k = 0; k < rs; ++k) { c[k] = cone_q(r + k) - cone_trial(r + k); off += cone_weight(r)*c[k]*c[k]; }
-answer(r, rs, part, q, real(0.0), real(0.0), real(0.0), softened(r), false, c); }
-if (wp::sqrt(off) <= real(1e-6)*scale) break;
-if (!solve_joined()) break;
-real rise = real(0.0), slope = real(0.0);
-respond(at_direction, at_way);
-for (int r = 0; r < rows; ++r) { rise += cone_way(r)*cone_trial(r); slope += cone_way(r)*cone_direction(r); }
-if (!(slope > real(0.0))) break;
-const auto along = [&](real by, real& curve) apart -> real { real sum = rise + by*slope; curve = slope;
-for (int e = 0; e < count; ++e) { real q[3], x[3]; const int part = aim(e, by, q), r = element[e], rs = element[e + 1] - r;
-const real soft = softened(r);
-for (int k = 0; k < rs; ++k) { sum -= cone_way(r + k)*cone_q(r + k); x[k] = cone_way(r + k); }
-project_rate(part, q, rs, x); for (int k = 0; k < rs; ++k) curve += cone_way(r + k)*x[k]/soft; }
-return sum; };
-real curve, low = real(0.0), high = real(-1.0), by = real(1.0); const real start = along(real(0.0), curve);
-for (int k = 0; k < 30; ++k) { const real now = along(by, curve);
-if (wp::abs(now) <= real(0.1)*wp::abs(start)) break;
-if (now < real(0.0)) low = by; else high = by;
-const real next = by - now/curve;
-if (high < real(0.0)) by = now < real(0.0) ? wp::max(next, real(1.5)*by) : next;
-else by = next > low && next < high ? next : real(0.5)*(low + high); }
-for (int r = 0; r < rows; ++r) { cone_trial(r) += by*cone_direction(r); cone_trial_u(r) += by*cone_way(r);
-cone_way(r) = real(0.0); } }
-for (int e = 0; e < count; ++e) { real q[3]; aim(e, real(0.0), q); }
-for (int r = 0; r < rows; ++r) cone_p(r) = is_loop(r) ? cone_trial(r) : cone_q(r);
-error = judge(at_p, at_u, at_f);
-if (error < best) { best = error; for (int r = 0; r < rows; ++r) cone_best(r) = cone_p(r); }
-if (error <= least) break; } }
+if (now < (real(1.0) - real(0.1)*by)*error) { error = now;
+for (int r = 0; r < rows; ++r) { cone_p(r) = cone_trial(r); cone_u(r) = cone_trial_u(r); cone_f(r) = cone_trial_f(r); }
+hold = wp::max(hold/<FIRMER>, <NEAREST>); return true; } } }
+hold = <NEAREST>; return false; };
+// Newton's iteration with a smooth projection, which becomes the right one
+const auto follow = [&](real begin) apart { mu = begin; error = judge(at_p, at_u, at_f);
+for (int n = 0; n < <SMOOTHED>; ++n) { real by; if (!step_on(by)) break;
+const real smooth = mu, now = error; mu = real(0.0);
+error = judge(at_p, at_trial_u, at_trial_f); if (error < best) { best = error; keep(); }
+if (error <= wp::max(least, <ENOUGH>*scale)) break;
+mu = smooth; error = now; if (now <= smooth*scale) { mu *= by > real(0.3) ? <FALLS> : real(0.5);
+error = judge(at_p, at_u, at_f); } }
+mu = real(0.0); };
+keep();
+for (int round = 0; round < <ROUNDS> && !(error <= least); ++round) { bool falls = true;
+for (int n = 0; n < <NEWTONS> && falls && !(error <= least); ++n) { real by; falls = step_on(by); }
+if (error < best) { best = error; keep(); }
+if (falls) continue;
+if (error <= <ENOUGH>*scale) break;
 for (int r = 0; r < rows; ++r) cone_p(r) = cone_best(r);
-return scale > real(0.0) ? best/scale : real(0.0); };
+follow(round == 0 ? wp::min(wp::max(real(10.0)*best/scale, <SMOOTH>), <SMOOTHEST>) : <SMOOTHEST>);
+for (int r = 0; r < rows; ++r) cone_p(r) = cone_best(r);
+error = judge(at_p, at_u, at_f); }
+for (int r = 0; r < rows; ++r) cone_p(r) = cone_best(r);
+return best > least ? best/scale : real(0.0); };
 """

@@ -253,6 +253,10 @@ class SolverDirect(TreeSolver):
     def _measured_work(self) -> Any:
         return self._trees.work if self._lean and self._trees is not None and self._trees.measures else None
 
+    def _told_of_contacts(self) -> tuple[Any, Any]:
+        trees = self._trees if self._lean else None
+        return super()._told_of_contacts() if trees is None else (trees.taken, trees.unsolved)
+
     def _rotors(self) -> list[int]:
         return self._trees.rotors if self._lean and self._trees is not None else []
 

@@ -94,7 +94,7 @@ class Trees:
         m = self.model
         self.measures = not (m.bodies.motion.numpy() == KINEMATIC).any()
         """Whether steps measure the energy that is given: all but that of bodies on prescribed motions."""
-        self.work = wp.zeros(m.worlds, dtype=real, device=m.device)
+        self.work, self.taken, self.unsolved = (wp.zeros(m.worlds, dtype=real, device=m.device) for _ in range(3))
         self.rotors = [p.body for p in self.plan.places if p.kind == ROTOR]
         specializes = solver.specialize or (solver.specialize is None and len(self.plan.places) <= LARGEST)
         if specializes and wp.get_device(m.device).is_cuda:
@@ -203,9 +203,9 @@ class Trees:
         )
         strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if m.joint_kinds else np.ones(0)
         t.breakable = int(((strength < 1e30) & (strength > 0)).any())
-        t.work = self.work
+        t.work, t.taken, t.unsolved = self.work, self.taken, self.unsolved
         fill(t, m, n, "turn origin")
-        fill(t, m, None, "pushed passes change part taken hit slow loaded todo now_made fresh mark reported slot_end seen")
+        fill(t, m, None, "pushed passes change part hit slow loaded todo now_made fresh mark reported slot_end seen")
         t.parts, t.projected, t.done, t.residual = solver.parts, solver.projected, solver.done, solver.residual
         t.grades, t.made = solver.grades, solver._made
         self.specialized = self._is_specialized(control)
@@ -283,10 +283,11 @@ class Trees:
         solver.collider.bind(state, control)
         load_modules([solver.collider.kernel.module], self.model.device)
         solver.touch = Impacts()
-        fill(solver.touch, self.model, solver.collider.data.contacts.capacity, "blow slip")
+        fill(solver.touch, self.model, solver.collider.data.contacts.capacity, "blow slip bend")
+        solver._guard.bend = solver.touch.bend
         solver._watch_contacts()
         t.contacts, t.shapes = solver.collider.data.contacts, solver.collider.data.shapes
-        t.blow, t.slip = solver.touch.blow, solver.touch.slip
+        t.blow, t.slip, t.bend = solver.touch.blow, solver.touch.slip, solver.touch.bend
 
     def _bind_rows(self, t: Any, ints: Any) -> int:
         """What rows beside the forest are given; returns how many numbers of working memory they need."""
@@ -320,7 +321,6 @@ class Trees:
         t.row_numbers = wp.array(np.concatenate([numbers, more]).ravel(), dtype=real, device=m.device)
         t.most_laws, t.most_rows, t.most_paths = room["closures"], room["rows"], room["paths"]
         t.point_of = wp.zeros(room["closures"] * m.worlds, dtype=wp.int32, device=m.device)
-        t.unsolved = wp.zeros(m.worlds, dtype=real, device=m.device)
         link_of = [self.plan.link_of.get(b, -1) for b in range(len(m.com))]
         t.link_of = ints(link_of)
         t.fall = 20.0

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
+from sharnir.spatial import quat_rotate
 
 G = 9.81
 SOLVERS = ("sequential", "direct")
@@ -272,3 +273,32 @@ def test_a_snapshot_continues_to_the_bit(solver):
     other.restore(kept)
     other.step(150)
     assert np.array_equal(there, [other.body(f"{i}").position for i in range(6)])
+
+
+@pytest.mark.parametrize("friction", [0.5, 1.0])
+def test_what_rolls_fast_does_not_slip(friction):
+    """A ball that rolls turns by 0.3 rad a step; its slip is that of the point that touches, not of one that has left."""
+    scene, m = ground(friction)
+    scene.add_body("ball", sh.Sphere(0.1), mass=1.0, position=(0, 0, 0.1), velocity=(3, 0, 0), spin=(0, 30, 0), material=m)
+    sim = sh.Simulation(scene, 0.01, solver="direct")
+    for _ in range(30):
+        assert sim.step().converged
+        assert np.abs(sim.contacts().slip).max() < 1e-9
+    assert sim.body("ball").velocity[0] == pytest.approx(3.0, rel=1e-9)
+
+
+def test_a_rod_that_falls_over_its_foot_converges():
+    """The foot sticks where it is while the rod turns by up to 0.08 rad a step: every step is known to be right."""
+    scene, m = ground(5.0)
+    scene.add_body(
+        "rod", sh.Box(0.02, 0.1, 0.4), mass=1.0, position=(0, 0, 0.2), spin=(0, 4, 0), velocity=(0.8, 0, 0), material=m
+    )
+    sim = sh.Simulation(scene, 0.01, solver="direct")
+    rod, drifts = sim.body("rod"), []
+    while rod.rotation[1] < np.sin(0.5):  # until it leans by 1 rad
+        report = sim.step()
+        assert report.converged, report.problems
+        corner = quat_rotate(rod.rotation, np.array([[0.01, 0.0, -0.2]]))[0]
+        drifts.append(abs(rod.position[0] + corner[0] - 0.01))
+    print(f"{len(drifts)} steps, the foot slips by {max(drifts):.1e} m")
+    assert len(drifts) > 10 and max(drifts) < 1e-3

@@ -226,6 +226,7 @@ class Form:
                     tree.rows.choose_impacts()
                 project(tree)
                 if tree.laws_are_rows:
+                    p.say(tree.rows.note_unsolved)
                     p.say("if (last_impact) break;")
             if tree.laws_are_rows:
                 p.say("lifted = real(0.0);")
@@ -299,6 +300,8 @@ if (rest != real(1.0)) {{ part *= rest; tolerance *= rest;
             p.say("if (watching) {" + self.is_slow() + "}")
             p.say("x.slow.data[w] = slow; if (slow) steps = made;")
             p.say("if (made >= steps) break; count = 0; parts = 0; taken = real(0.0); hit = 0;")
+            if tree.laws_are_rows:
+                p.say("unmet = real(0.0);")
             p.say("}")
             p.say("unknown = false; learned = false;")
             solve(tree)
@@ -316,6 +319,8 @@ if (rest != real(1.0)) {{ part *= rest; tolerance *= rest;
             if tree.laws_are_rows:
                 self.meet_impact()
             p.say(LEFT + "failed = 0; onward = real(1.0);")
+            if tree.laws_are_rows:
+                p.say(tree.rows.note_unsolved)
             p.say("x.part.data[w] = h;")
             with p.block("if (reporting) {"):
                 report(tree)
@@ -334,7 +339,7 @@ gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(k
             before += f"real part = real(1.0), within = real(0.0); int cuts = 0; const int most_cuts = {CUTS};"
         after = "x.passes.data[w] = count; x.parts.data[w] = parts; x.change.data[w] = left_over; x.taken.data[w] = taken;"
         if tree.laws_are_rows:
-            after += " x.unsolved.data[w] = unsolved;"
+            after += " x.unsolved.data[w] = unmet;"
         after += " x.hit.data[w] = hit; x.work.data[w] += work; return broken ? -1 - made : made;"
         kept = f"stored(1) = real(gear + {CHOICES}*choice) + (restarted ? real(0.5) : real(0.0));"
         return self.whole(before, after, f"if (!broken) {{ {kept} {self.store()} }}")

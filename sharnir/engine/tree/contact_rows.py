@@ -35,8 +35,9 @@ BOUNCES = 2.0  # times what falls in a step: what approaches more slowly is not 
 IMPACTS = 40  # rounds of impacts that follow each other in an instant
 PARTINGS = 10  # rounds, at most, in which overlapping bodies are displaced
 SETTLED = 1e-7  # of the bound of a moment: what the normal impulse may change of it in the last pass
-HELD = 1e-8  # of a point's own response: how much it yields to what changes its normal impulse from step to step, so that
-# impulses which depend on each other stay near those of the last step
+HELD = 1e-5  # of a row's own response: how much points and limits yield to what changes their impulses from step to step, as a
+# spring does that is shorter by HELD·g·h²: impulses which depend on each other stay near those of the last step, and errors of
+# second order in rows that depend on each other are not met by large ones
 ALIGNED = 1e-4  # rad, by which the axes of rolling friction may be off
 NEAR = 1e-9  # rad or of the scene's length: gaps that are closed
 REACHED = 1e-4  # of the way in a step: a gap that counts as closed in an impact
@@ -66,7 +67,8 @@ class Contact(Kind):
 
     def begin(self, c: Any) -> None:
         self.locate(c)
-        c.put_row(0, "near", 0.0)
+        for k in range(self.rows):
+            c.put_row(k, "near", 0.0)
         for _ in c.rows.unless_resting():
             belt, frame = belt_of(c)
             runs = c.belt_pull * dot(c.belt_axis, belt.W - frame.W)
@@ -119,8 +121,7 @@ class Contact(Kind):
         least = select(absolute(u0) < c.slow, -maximum(gap, 0.0) - u0, minimum(0.0, -gap - u0))
         least = 0.5 * select(closes, -gap - 0.5 * slop, select(rests, 0.0, least))
         spring = 0.25 * h * c.stiffness * gap / select(yields, c.stiffness * h + c.damping, 1.0)
-        held = select(rests, 0.0, c.row(0, "near") * (c.impulse(0) - self.guess(c, 0)))
-        normal = dot(n, w) + select(yields & not_(rests), self.softness(c, 0) * c.impulse(0) + spring, held - least)
+        normal = dot(n, w) + select(yields & not_(rests), self.softness(c, 0) * c.impulse(0) + spring, held(self, c, 0) - least)
         return [normal, *(dot(e, w) + self.yielding(c, k) for k, e in ((1, s), (2, t)))]
 
     def move(self, c: Any, n: Vector) -> Vector:
@@ -131,8 +132,7 @@ class Contact(Kind):
             c.roll_a = roll(a, c.start_a - c.turns_a, n, c.round_a)
         for _ in c.rows.when(c.rolls_b > 0.5):
             c.roll_b = roll(b, c.start_b - c.turns_b, -n, c.round_b)
-        r_a = a.M @ c.turns_a + (c.start_a - c.turns_a) + c.roll_a
-        r_b = b.M @ c.turns_b + (c.start_b - c.turns_b) + c.roll_b
+        r_a, r_b = mean_arms(c)
         moved = b.u + r_b - c.start_b - a.u - r_a + c.start_a
         apart = c.start + moved
         c.arm_a, c.arm_b = r_a + apart * c.share, r_b - apart * (1.0 - c.share)
@@ -153,7 +153,7 @@ class Contact(Kind):
         e = (c.axis_b, cross(c.axis_a, c.axis_b))[k - 1]
         yields = not_(c.rows.resting) & (shear > 0.0)
         start = dot(c.last, e) * rubs / select(shear > 0.0, shear, 1.0)
-        return select(yields, self.softness(c, k) * c.impulse(k) - start, 0.0)
+        return select(yields, self.softness(c, k) * c.impulse(k) - start, held(self, c, k))
 
     def softness(self, c: Any, k: int) -> Any:
         h, works = c.h, not_(c.rows.resting)
@@ -221,11 +221,30 @@ class Contact(Kind):
     def returned(self, c: Any) -> Any:
         return c.restitution
 
+    def end_speed(self, c: Any) -> Vector:
+        """½ h times the speed of b's surface over a's at the end of the step."""
+        belt, frame = belt_of(c)
+        runs: Vector = c.surface * (0.5 * c.h) + c.belt_pull * dot(c.belt_axis, belt.W - frame.W)
+        for link, sign, start, mean in zip((c.a, c.b), (-1.0, 1.0), (c.start_a, c.start_b), mean_arms(c), strict=True):
+            arm = mean * 2.0 - start - (link.com_mean * 2.0 - link.local_com)
+            runs = runs + (link.V + cross(link.W, arm)) * sign
+        return runs
+
+    def bending(self, c: Any) -> Any:
+        """What turning adds to the gap beyond its first order, by the quaternion of the step's rotation, m."""
+        out = ZERO
+        for link, sign, start, mean in zip((c.a, c.b), (-1.0, 1.0), (c.start_a, c.start_b), mean_arms(c), strict=True):
+            turn = link.g * (2.0 / sqrt(1.0 + dot(link.g, link.g)))
+            moved = (mean - start - link.com_mean + link.local_com) * 2.0
+            out = out + (moved - cross(turn, start - link.local_com)) * sign
+        return dot(c.axis_a, out)
+
     def keep(self, c: Any) -> Any:
         """Whether the point stopped what approached, or is to throw it back."""
         u0, p = dot(c.axis_a, c.line_1), c.impulse(0)
         force = self.force(c, [c.impulse(k) for k in range(3)])
         c.force = force
+        c.slip, c.bend = across_of(c.axis_a, self.end_speed(c)), self.bending(c)
         c.rows.tree.note_work(-(dot(force, c.surface) * (4.0 / c.h)))
         c.last = force * (1.0 / (c.h * c.h))  # for the next part of a step that is divided
         hard = not_(c.stiffness > 0.0)
@@ -285,6 +304,18 @@ def part_to_impact(c: Any, passes: Any, way: Any, near: Any) -> Any:
     root = sqrt(maximum(0.0, way * way - 4.0 * bends * gap)) - way
     part = 2.0 * gap / select(root > 0.0, root, 1.0)
     return select(passes, select((gap > near) & (root > 0.0), part, 0.0), 1.0)
+
+
+def mean_arms(c: Any) -> tuple[Vector, Vector]:
+    """Mean arms of the points on a and b: their cores turn with the bodies, and points run on what rolls."""
+    r_a = c.a.M @ c.turns_a + (c.start_a - c.turns_a) + c.roll_a
+    r_b = c.b.M @ c.turns_b + (c.start_b - c.turns_b) + c.roll_b
+    return r_a, r_b
+
+
+def held(law: Any, c: Any, k: int) -> Any:
+    """By what a row yields, as a speed, to what changes its impulse from that of the last step."""
+    return select(c.rows.resting, 0.0, c.row(k, "near") * (c.impulse(k) - law.guess(c, k)))
 
 
 def belt_of(c: Any) -> tuple[Any, Any]:
@@ -362,6 +393,9 @@ class Friction(AxisLaw):
 class Limit(AxisLaw):
     """A limit: `side` is 1 for the lower, −1 for the upper one."""
 
+    def begin(self, c: Any) -> None:
+        c.put_row(0, "near", 0.0)
+
     def evaluate(self, c: Any) -> list[Any]:
         a, rests, side = c.a, c.rows.resting, c.side
         by = side * select(rests, 1.0, a.ratio)
@@ -376,7 +410,7 @@ class Limit(AxisLaw):
         a.row_limit = side * c.impulse(0)
         least = select(c.rows.closing, -0.5 * room, select(rests, 0.0, 0.25 * h * minimum(0.0, -2.0 * room / h - u0)))
         c.start_gap, c.end_gap = room, room + side * 2.0 * a.ratio * a.z
-        return [by * a.z - select(rests, 0.0, 0.25 * h * u0) - least]
+        return [by * a.z - select(rests, 0.0, 0.25 * h * u0) + held(self, c, 0) - least]
 
     def choose(self, c: Any) -> Any:
         """Once, as it came to the limit in this step."""
@@ -604,7 +638,8 @@ class LawRows(LoopRows):
         lines.append(f"const int memory_with_rows = {owner}memory_size_of_world; (void)memory_with_rows;")
         lines.append("const int* const element = t_element; const int* const sky_first = t_sky_first;")
         lines.append("const int* const sky_start = t_sky_start;")
-        zeros = ", ".join(f"{name} = real(0.0)" for name in ("unsolved", "overlap", "bounce", "taken_now", "lifted", "until"))
+        names = ("unsolved", "unmet", "overlap", "bounce", "taken_now", "lifted", "until")
+        zeros = ", ".join(f"{name} = real(0.0)" for name in names)
         lines.append("const real fall_of_step = dt*wp::sqrt(gx*gx + gy*gy + gz*gz);")
         return [*lines, f"real {zeros};", "bool overlaps = false, last_impact = true; int parting = 0, impact = 0;"]
 
@@ -668,8 +703,9 @@ class LawRows(LoopRows):
         p, soft = self.program, self._place("soft", "r")
         p.forget(f"for (int r = 0; r < n_equal; ++r) if ({self.row_place('pivot')} == real(0.0)) {soft} = real(-1.0);")
         near = self._place("near", "r")
-        p.forget(f"""if (!resting) for (int e = 0; e < n_elements; ++e) {{ const int r = element[e], c = t_of[e], at = row_at(r);
-if (t_kind[c] == {CONTACT} && {soft} == real(0.0)) {{ real own = real(0.0);
+        p.forget(f"""if (!resting) for (int e = 0; e < n_elements; ++e) {{ const int kind = t_kind[t_of[e]];
+if (kind == {CONTACT} || kind == {LIMIT}) for (int r = element[e]; r < element[e + 1]; ++r) {{
+if (!({soft} == real(0.0))) continue; real own = real(0.0); const int at = row_at(r);
 for (int i = 0; i < size_of(e); ++i) own += spread(at, i)*collect(at, i);
 {near} = {soft} = real({HELD})*own; }} }}""")
 
@@ -749,6 +785,9 @@ if (wp::abs(now - {self._place("high", "r")}) > real({SETTLED})*now) ++changed; 
 
     bounce = value("bounce")
     """How much of what an impact took from velocities is given once more: by that they are thrown back, and gain no energy."""
+
+    note_unsolved = "unmet = wp::max(unmet, unsolved);"
+    """C++: what laws were missed by in the step is no less than by those that were solved for last."""
 
     def clear_taken(self) -> None:
         self.program.write("taken_now", 0.0)

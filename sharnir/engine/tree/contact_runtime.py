@@ -14,7 +14,7 @@ from sharnir.contact.cones import cone_memory
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, PARAMETERS, ROLLING, SPEEDS, SPINNING
 from sharnir.engine.tree.contact_rows import LawRows
 from sharnir.engine.tree.forest import HINGE, PRESCRIBED, SLIDER
-from sharnir.engine.tree.row_runtime import AT_BLOW, carried, kept
+from sharnir.engine.tree.row_runtime import AT_BLOW, AT_SLIP, carried, kept
 from sharnir.engine.tree.row_storage import COUNTS, LAW_TABLES, PER_ROW, RESPONSES, TABLES
 from sharnir.engine.tree.row_storage import WORK as CLOSURE_WORK
 from sharnir.engine.tree.runtime import DONE, HINGE_AT, NATIVE, SLIDER_AT, Q, TreeStep
@@ -30,7 +30,7 @@ TURNED = 1.0  # rad, by which the point of a rim may move in a step: beyond that
 GIVEN = offsets(PARAMETERS)
 ROUND = " || ".join(f"kind == {int(k)}" for k in (SPHERE, CAPSULE, CYLINDER_KIND, CONE_KIND, ELLIPSOID_KIND))
 GIVEN_SIZE = wp.constant(sum(PARAMETERS.values()))
-AT_END_GAP = wp.constant(offsets(CLOSURE_WORK)["end_gap"])
+AT_END_GAP, AT_BEND = (wp.constant(offsets(CLOSURE_WORK)[name]) for name in ("end_gap", "bend"))
 AT_POINT_A, AT_POINT_B, AT_NORMAL = (wp.constant(GIVEN[name]) for name in ("point_a", "point_b", "axis_a"))
 IS_HINGE, IS_SLIDER, IS_FRICTION, IS_LIMIT = (wp.constant(k) for k in (HINGE, SLIDER, FRICTION, LIMIT))
 IS_PRESCRIBED = wp.constant(PRESCRIBED)
@@ -333,6 +333,7 @@ def store_contacts(t: wp.array(dtype=TreeStep), w: int):
         t[0].contacts.impulse[p, w] = vec3(real(0.0))
         t[0].blow[p, w] = vec3(real(0.0))
         t[0].slip[p, w] = vec3(real(0.0))
+        t[0].bend[p, w] = real(0.0)
     scale = real(4.0) * t[0].settings.dt[0] / (t[0].part[w] * t[0].part[w])
     for i in range(t[0].links):
         kind = t[0].kind[i + t[0].links * w]
@@ -355,6 +356,7 @@ def store_contacts(t: wp.array(dtype=TreeStep), w: int):
         p = t[0].point_of[k + t[0].most_laws * w]
         if p >= 0:
             t[0].contacts.impulse[p, w] = carried(t, t[0].closures + k, w) * scale
+            t[0].bend[p, w] = kept(t, t[0].closures + k, w, AT_BEND)[0]
             t[0].blow[p, w] = kept(t, t[0].closures + k, w, AT_BLOW)
             u = point_velocity(t, k, t[0].contacts.body_b[p, w], AT_POINT_B, w) + t[0].contacts.surface[p, w]
             u = u - point_velocity(t, k, t[0].contacts.body_a[p, w], AT_POINT_A, w)
@@ -367,3 +369,5 @@ def store_contacts(t: wp.array(dtype=TreeStep), w: int):
             n = given_vector(t, k, AT_NORMAL, w)
             t[0].contacts.normal[p, w] = n
             t[0].slip[p, w] = u - n * wp.dot(n, u)
+            if t[0].taken[w] == real(0.0):  # impacts changed nothing
+                t[0].slip[p, w] = kept(t, t[0].closures + k, w, AT_SLIP) * (real(2.0) / t[0].part[w])

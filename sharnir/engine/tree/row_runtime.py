@@ -14,7 +14,7 @@ from sharnir.types import real, vec3
 GIVEN, KEPT = offsets(PARAMETERS), offsets(WORK)
 GIVEN_SIZE, KEPT_SIZE = wp.constant(sum(PARAMETERS.values())), wp.constant(sum(WORK.values()))
 AT_LENGTH, AT_STIFFNESS, AT_DAMPING, AT_ON = (wp.constant(GIVEN[n]) for n in ("length", "stiffness", "damping", "on"))
-AT_FORCE, AT_BLOW = (wp.constant(KEPT[name]) for name in ("force", "blow"))
+AT_FORCE, AT_BLOW, AT_SLIP = (wp.constant(KEPT[name]) for name in ("force", "blow", "slip"))
 OF_LINK = wp.constant(ROW + ROW_APART + sum(LINK_FIELDS.values()))  # working memory of a link, with that for rows
 IS_ROD, IS_SPRING, IS_GEAR, IS_OUT = (wp.constant(k) for k in (ROD, SPRING, GEAR, OFF))
 

@@ -33,9 +33,10 @@ LINK_FIELDS |= {f"path_{part}{k}": 3 for k in range(MOST) for part in PATH}
 LINK_FIELDS |= dict.fromkeys(("island_point", "sum_moment", "sum_linear", "sum_angular", "old_angular"), 3)
 LINK_FIELDS |= {"sum_inertia": 6} | dict.fromkeys(("island", "sum_mass", "sum_energy", "old_energy"), 1)
 VECTORS = (
-    "start_a", "start_b", "start", "arm_a", "arm_b", "line", "line_1", "force", "blow", "turns_a", "turns_b", "roll_a", "roll_b",
+    "start_a", "start_b", "start", "arm_a", "arm_b", "line", "line_1", "force", "blow", "slip", "turns_a", "turns_b", "roll_a",
+    "roll_b",
 )  # fmt: skip
-NUMBERS = ("soft", "by_a", "by_b", "hits", "start_gap", "end_gap", "slow")
+NUMBERS = ("soft", "by_a", "by_b", "hits", "start_gap", "end_gap", "slow", "bend")
 WORK = dict.fromkeys(VECTORS, 3) | dict.fromkeys(NUMBERS, 1)  # of closures
 PER_ROW = (
     "impulse",

@@ -109,6 +109,7 @@ class Impacts:
 
     blow: wp.array2d(dtype=vec3)
     slip: wp.array2d(dtype=vec3)
+    bend: wp.array2d(dtype=real)
 
 
 @wp.struct
@@ -176,7 +177,8 @@ class TreeStep:
     shapes: ShapeTable
     blow: wp.array2d(dtype=vec3)  # [point, world] N·s on b, of impacts; and m/s, how it slips at the end of the step
     slip: wp.array2d(dtype=vec3)
-    unsolved: wp.array(dtype=real)  # [world] what contacts were missed by
+    bend: wp.array2d(dtype=real)  # [point, world] m, of its gap at the end of the step: what turning adds beyond its first order
+    unsolved: wp.array(dtype=real)  # [world] by how much laws of contacts were missed in the last step, see `contact.cones`
     fall: real  # 1/s², about the largest acceleration of an axis, of the scene
     closed: real  # rad or m, of a gap that counts as none
     own_axes: wp.int32  # 1: twists are stored in the links' own axes
