@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sharnir.contact.cones import NUMBERS, SPEEDS, VECTORS, cone_solver
+from sharnir.contact.cones import ELASTIC, ISLANDS, NUMBERS, PARTED, SPEEDS, STOPPED, SWEPT, VECTORS, cone_solver
 from sharnir.emit.algebra import ZERO, Symmetric, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, minimum, node, select, sqrt, value
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, ROLLING, SPINNING
@@ -26,8 +26,10 @@ from sharnir.engine.tree.islands import find_islands
 from sharnir.engine.tree.row_storage import RESPONSES, ClosureView, LoopRows, RowLoopTree
 from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches, diagonal_of
 from sharnir.engine.tree.storage import LinkView
+from sharnir.engine.tree.turning import with_gyroscopic
 from sharnir.laws.axis import not_
 
+NUMBERS_OF_STEP = ("usual_speed", "unsolved", "overlap", "bounce", "taken_now", "lifted", "until")  # variables of emitted code
 UNBOUNDED = 1e30
 SLOW, SLANTED = 1e-3, 1e-6  # of what falls in a step, and of the speed of a point: approaches that are no impact
 SLOP = 1e-5  # of the scene's length: an overlap that is as small is left alone
@@ -545,7 +547,7 @@ WITH_LAWS = CLOSURES | LAWS
 # ---- C++ for rows that are others in every step ------------------------------------------------------------------------------
 
 
-def solve_text(place: Any, at_response: Any) -> str:
+def solve_text(place: Any, at_response: Any, kind: str) -> str:
     """C++ that replaces `rest` of rows of laws by what changes their impulses; `place(name)` of row r.
 
     Laws know loops by a symmetric response; loops are closed by the exact one, with what laws then do: `rest` of their rows is
@@ -554,7 +556,11 @@ def solve_text(place: Any, at_response: Any) -> str:
     y, x = at_response("y", "at + i"), at_response("x", "at + i")
     return f"""if (n_rows > n_equal) {{ const int rows = n_rows, speeds = n_speeds; (void)speeds;
 for (int r = 0; r < rows; ++r) {{ cone_p(r) = {place("impulse")}; cone_b(r) = -{place("rest")}; }}
-unsolved = solve_cones(rows, n_elements, n_speeds);
+if (resting) {{ swept = 0; helped = opened = false; }}
+usual_speed = closing ? real({0.5 * SLOP})/per_metre : real(resting ? 0.5 : 0.25)*h*fall;
+const real sought = closing ? real({PARTED}) : !resting ? real({SWEPT}) : last_impact ? real({STOPPED}) : real({ELASTIC[kind]});
+unsolved = solve_cones(rows, n_islands, n_speeds, sought, resting);
+if (swept > 0 && !resting) tolerance = x.swept_tolerance;
 for (int r = n_equal; r < rows; ++r) {place("rest")} = cone_p(r) - {place("impulse")};
 if (n_equal > 0) {{ for (int d = 0; d < speeds; ++d) cone_eta(d) = real(0.0);
 for (int c = n_equal_closures; c < n_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
@@ -568,14 +574,17 @@ for (int i = 0; i < size; ++i) {place("rest")} -= {x}*cone_eta(where[i]); }} }} 
 USED = {
     "size_of(e)": "(t_where_start[t_of[e] + 1] - t_where_start[t_of[e]])",
     "where_of(e)": "(t_where + t_where_start[t_of[e]])",
+    "rows_of(e)": f"(t_kind[t_of[e]] == {CONTACT} ? 3 : 1)",
     "is_loop(r)": "((r) < n_equal)",
+    "way_of(i)": "t_way[i]",
+    "usual_of(e)": f"(t_kind[t_of[e]] == {CONTACT} ? usual_speed : real(0.0))",
     "tiny_of(e)": f"(t_of[e] < n_equal_closures ? real(0.0) : tolerance/(t_kind[t_of[e]] == {CONTACT} ? per_metre : real(1.0)))",
 }
 """What the solver of cones asks for, in C++."""
 MACROS = (
     *(name[: name.index("(")] for name in USED),
     *("row_at", "spread", "collect", "soft_of", "low_of", "high_of", "cone_lower", "cone_upper"),
-    *(f"cone_{name}" for name in (*VECTORS, *NUMBERS, *SPEEDS)),
+    *(f"cone_{name}" for name in (*VECTORS, *NUMBERS, *SPEEDS, *ISLANDS)),
 )
 
 
@@ -603,8 +612,9 @@ class LawRows(LoopRows):
         lines = ["const int at_cone = at_matrix + 2*n_matrix;"]
         lines.append(f"const int memory_with_rows = {owner}memory_size_of_world; (void)memory_with_rows;")
         lines.append("const int* const element = t_element; const int* const sky_first = t_sky_first;")
-        lines.append("const int* const sky_start = t_sky_start;")
-        zeros = ", ".join(f"{name} = real(0.0)" for name in ("unsolved", "overlap", "bounce", "taken_now", "lifted", "until"))
+        lines.append("const int* const sky_start = t_sky_start; const int* const first_element = t_first_element;")
+        lines.append("const int* const first_speed = t_first_speed;")
+        zeros = ", ".join(f"{name} = real(0.0)" for name in NUMBERS_OF_STEP)
         lines.append("const real fall_of_step = dt*wp::sqrt(gx*gx + gy*gy + gz*gz);")
         return [*lines, f"real {zeros};", "bool overlaps = false, last_impact = true; int parting = 0, impact = 0;"]
 
@@ -668,13 +678,15 @@ class LawRows(LoopRows):
         p, soft = self.program, self._place("soft", "r")
         p.forget(f"for (int r = 0; r < n_equal; ++r) if ({self.row_place('pivot')} == real(0.0)) {soft} = real(-1.0);")
         near = self._place("near", "r")
-        p.forget(f"""if (!resting) for (int e = 0; e < n_elements; ++e) {{ const int r = element[e], c = t_of[e], at = row_at(r);
+        p.forget(f"""if (!resting) for (int e = 0; e < t_first_element[n_islands]; ++e) {{
+const int r = element[e], c = t_of[e], at = row_at(r);
 if (t_kind[c] == {CONTACT} && {soft} == real(0.0)) {{ real own = real(0.0);
 for (int i = 0; i < size_of(e); ++i) own += spread(at, i)*collect(at, i);
 {near} = {soft} = real({HELD})*own; }} }}""")
+        p.forget("weighed = false;")
 
     def solve(self) -> None:
-        self.program.forget(solve_text(self.row_place, self._place))
+        self.program.forget(solve_text(self.row_place, self._place, self.tree.real if self.tree.real == "double" else "single"))
         super().solve()
         lever, back = (f"given({self.given[name]})" for name in ("lever", "rows_back"))
         self.program.forget(f"""if (!resting) for (int c = n_equal_closures; c < n_closures; ++c)
@@ -802,7 +814,7 @@ if (wp::abs(now - {self._place("high", "r")}) > real({SETTLED})*now) ++changed; 
         with p.block("if (parting > 0) {"):
             p.say("--parting;")
             p.write("open_before", 1e30)
-        with p.block("if ({0}) {{", p.read("overlap") <= least * least):
+        with p.block("if (swept > 0 || ({0})) {{", p.read("overlap") <= least * least):  # heaps go on in the next step
             p.say("parting = 0;")
         return (closed > 0.5) & not_(self.parting)
 
@@ -826,4 +838,11 @@ class LawLoopTree(RowLoopTree):
     laws_are_rows = True
     part_of_step = value("(h/dt)")
     make_rows = LawRows
+
+    def refined(self, link: Any, D: Any, x: Vector) -> Vector:
+        if self.rests:
+            return x
+        better = with_gyroscopic(link, D, x)
+        return Vector(*(select(self.resting, a, b) for a, b in zip(x, better, strict=True)))
+
     real = "double"
