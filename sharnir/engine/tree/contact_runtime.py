@@ -162,6 +162,27 @@ for _name, _number in {
     "DEAR": DEAR,
 }.items():  # fmt: skip
     ORDER = re.sub(rf"\b{_name}\b", str(_number), ORDER)
+# surfaces that are those of ellipsoids about the cores of points: of an ellipsoid the squares of its half axes, of a rim those
+# of a disc; the tip of a cone turns with the body
+ROLLS = f"""const auto rolls = [&](int shape, int body, const vec& at, const vec& m, int first) -> real {{
+const int kind = x.shapes.kind.data[shape];
+for (int k = 0; k < 6; ++k) give(first + k) = real(0.0);
+if (kind != {ELLIPSOID} && kind != {CYLINDER} && kind != {CONE}) return real(0.0);
+const auto turn = wp::quat_to_matrix(wp::mul(shared(state.rotation, body), x.shapes.rotation.data[shape]));
+vec squares = x.shapes.size.data[shape];
+if (kind != {ELLIPSOID}) {{
+const vec axle = vec(turn.data[0][2], turn.data[1][2], turn.data[2][2]), out = wp::sub(at, middle(shape, body));
+const vec radial = wp::sub(out, wp::mul(axle, wp::dot(axle, out))), across = wp::sub(m, wp::mul(axle, wp::dot(axle, m)));
+const real radius = wp::length(radial), tilt = wp::length(across);
+if (!(radius > real({TIP})*squares[0])) return real(1.0);
+// how fast the point runs on the rim
+const real along = wp::dot(wp::cross(axle, across), wp::cross(m, shared(state.spin, body)));
+if (wp::dot(radial, across) < real({LOWEST})*radius*tilt || !(wp::abs(along)*h < real({TURNED})*tilt*tilt)) return real(0.0);
+squares = vec(radius, radius, real(0.0)); }}
+const int rows[] = {{0, 1, 2, 0, 0, 1}}, columns[] = {{0, 1, 2, 1, 2, 2}};
+for (int e = 0; e < 6; ++e) for (int k = 0; k < 3; ++k)
+give(first + e) += squares[k]*squares[k]*turn.data[rows[e]][k]*turn.data[columns[e]][k];
+return real(1.0); }};"""
 GATHER = f"""{NATIVE}
 int* const all = x.row_tables.data + w*x.row_table_size;
 {" ".join(f"int* const t_{name} = {table_at(name)};" for name in NAMES)}
