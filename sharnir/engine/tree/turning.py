@@ -6,13 +6,9 @@ from typing import Any
 
 from sharnir.emit.algebra import IDENTITY, Matrix, Vector, dot, mean_rotation, outer, skew
 from sharnir.emit.expressions import absolute, select
+from sharnir.engine.tree.rows import times
 
 LEAST = 0.1  # of the volume that the columns span: with less, the answer stays as it is
-
-
-def times(m: Matrix, s: Any) -> Matrix:
-    """A matrix times a number."""
-    return Matrix([[x * s for x in r] for r in m.rows])
 
 
 def gyroscopic(link: Any) -> Matrix:
