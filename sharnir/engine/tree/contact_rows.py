@@ -805,7 +805,7 @@ if (wp::abs(now - {self._place("high", "r")}) > real({SETTLED})*now) ++changed; 
 
     def begin_closing(self) -> None:
         super().begin_closing()
-        self.program.say(f"parting = {PARTINGS};")
+        self.program.say(f"parting = {PARTINGS}; swept = 0;")
 
     def is_closed(self) -> Any:
         p = self.program
