@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.engine.tree.contact_runtime import MOST_ENTRIES, entries_of
+from sharnir.engine.tree.contact_runtime import MOST_ENTRIES, entries_of, room_of
 
 
 def heap_of(shape: Any, count: int, apart: float, mass: float = 1.0, **how: Any) -> sh.Scene:
@@ -69,8 +69,10 @@ def test_a_heap_beside_a_mechanism_rests():
     assert min(sim.body(f"ball {i}").position[2] for i in range(30)) > 0.098
 
 
-def test_room_for_matrices_does_not_grow_with_the_square_of_bodies():
+def test_room_does_not_grow_with_the_square_of_bodies():
     assert entries_of(10) == 60 * 61 // 2 and entries_of(1000) == MOST_ENTRIES
+    chains = [room_of(16 * links, links, links)["responses"] / links for links in (50, 100, 200)]  # points, axes, and the path
+    assert max(chains) < 1.1 * min(chains)
 
 
 @pytest.mark.slow

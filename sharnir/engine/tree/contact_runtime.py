@@ -22,6 +22,7 @@ from sharnir.engine.tree.runtime import DONE, HINGE_AT, NATIVE, SLIDER_AT, Q, Tr
 from sharnir.engine.tree.storage import offsets
 from sharnir.types import real, vec3
 
+USUAL_PATH = 16  # links on the path of a closure: where paths are longer, there is room for fewer, until more is asked for
 MOST_ENTRIES = 200_000  # of the matrices of Newton's iteration: islands that find no room are swept
 DEAR = 2_000_000  # multiplications of a factorization: with more, an island is swept
 PER_SWEEP = 8  # these for each of a sweep: with less, an island of free bodies is solved by Newton's iteration at once
@@ -50,7 +51,8 @@ def room_of(points: int, axes: int, path: int, turning: int = 0) -> dict[str, in
         turning: rows of a point that resist turning.
     """
     closures, rows = points * (1 + turning) + 2 * axes, points * (3 + turning) + 2 * axes
-    return {"closures": closures, "rows": rows, "paths": closures * path, "path": path}
+    paths = closures * min(path, USUAL_PATH) + path
+    return {"closures": closures, "rows": rows, "paths": paths, "responses": 18 * paths}  # 3 rows, 6 speeds of a link
 
 
 LINK_TABLES = ("width", "place", "root", "next", "near_start", "queue", "island", "first_element", "first_speed", "way")
@@ -81,7 +83,7 @@ def law_memory(room: dict[str, int], tables: Any, links: int) -> int:
     rows, speeds, sizes = room["rows"], 6 * links, tables.sizes()
     work = sum(CLOSURE_WORK.values()) * room["closures"] + len(PER_ROW) * rows
     kept = len(LawRows.kept)
-    work += kept * rows * 6 * room["path"] + (kept - len(RESPONSES)) * sizes["responses"]
+    work += kept * room["responses"] + (kept - len(RESPONSES)) * sizes["responses"]
     return work + cone_memory(rows + sizes["rows"], speeds, entries_of(links))
 
 
