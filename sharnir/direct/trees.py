@@ -262,7 +262,6 @@ class Trees:
         least = TOLERANCE[PRECISION] * max(moved, FINEST)
         t.tolerance = least * max(1.0, 0.1 * float(solver.settings.tolerance.numpy()[2]))
         t.acted_tolerance = max(min(least * ACTED[PRECISION], FROM_REST * 2.0 * moved * moved), t.tolerance)
-        t.touching_tolerance = max(t.acted_tolerance, FROM_REST * 2.0 * moved * moved)
         t.swept_tolerance = max(t.acted_tolerance, SWEPT_FROM_REST * 2.0 * moved * moved)
         t.rounding = max(NO_NEARER * t.tolerance, ROUNDING[PRECISION] * len(places))
         impulse = mass * length * speed

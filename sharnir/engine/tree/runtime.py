@@ -198,8 +198,7 @@ class TreeStep:
     part: wp.array(dtype=real)  # s, length of the part that was reported
     taken: wp.array(dtype=real)  # J, that the last step's impacts took
     work: wp.array(dtype=real)  # J, that commands, drives and outer forces gave in the steps of a launch
-    touching_tolerance: real  # where bodies touch
-    swept_tolerance: real  # and their impulses are swept
+    swept_tolerance: real  # where impulses of contacts are swept
     per_change: real  # makes a change of the last iteration the residual that is reported
     hit: wp.array(dtype=wp.int32)  # 1 + the link that stopped in the last step
     slow: wp.array(dtype=wp.int32)
