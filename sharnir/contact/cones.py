@@ -28,6 +28,9 @@ are, and which has few entries where trees branch (`solve_joined`):
     (E + H G K) dη = H g,    du = K dη
 
 Its rows begin at the first speed that shares an element with theirs (a skyline). From the leaves to the roots it fills nothing.
+
+Elements that share joint speeds, directly or through others, are an island. In heaps of free bodies the matrix of an island fills
+up: these are swept, one element after the other, with the joint speeds kept up to date (block Gauss-Seidel, forth and back).
 """
 
 NEAREST = {"double": 1e-8, "single": 1e-4}  # R of Newton's iteration, of the element's own response,
@@ -39,28 +42,48 @@ AS_FOUND = {"double": 1e-10, "single": 1e-5}  # error up to which impulses stay 
 SMOOTH, SMOOTHEST, FALLS = 1e-4, 0.1, 0.2  # μ to begin with, at least and at most, of the scale; what a step leaves of it
 NEWTONS, LINES, SMOOTHED, ROUNDS = 10, 6, 40, 3
 """Most steps of Newton's iteration; halvings of a step; steps with a smooth projection; rounds of both."""
-VECTORS = ("p", "u", "f", "b", "trial", "trial_u", "trial_f", "direction", "best", "g", "G0", "G1", "G2")
+SWEPT, STOPPED, ELASTIC, PARTED = 1e-5, 1e-3, {"double": 1e-9, "single": 1e-5}, 0.1
+"""Error to which islands are swept: in a step, in an impact, in one that throws back, whose energy it is, and where overlapping
+bodies are displaced."""
+FINER, CALM, NEARLY, CALMING = 0.3, 0.01, 10.0, 16
+"""Of that error: the change by a sweep with which it is likely met; what a calm island is swept to, which misses no more than
+`NEARLY` times that error to begin with, by at most `CALMING` sweeps."""
+FEWEST, MOST_SWEPT, ELEMENTS = 25, 60, 12000
+"""Most sweeps of an island in a step: as many as visit so many elements, between both bounds."""
+LOOK = 8  # sweeps between looks at whether they stall
+JOINTED, NEWTON, EITHER, SWEEPS = range(4)
+"""Methods by which an island is solved: Newton's iteration, at kinks with a smooth projection; Newton's iteration, then sweeps;
+sweeps, then Newton's iteration where they stall; sweeps alone."""
+VECTORS = ("p", "u", "f", "b", "trial", "trial_u", "trial_f", "direction", "best", "g", "G0", "G1", "G2", "W0", "W1", "W2")
 NUMBERS = ("weight", "part")
+ISLANDS = ("scale", "least", "usual")
 SPEEDS = ("eta", "row0", "row1", "row2")
-"""Working memory: numbers of every row, of every row's element, where its first row is, and of every joint speed."""
+"""Working memory: numbers of every row, of every row's element, where its first row is, of every joint speed, and of
+every island, of which there are no more than joint speeds."""
 
 
 def cone_memory(rows: int, speeds: int, entries: int) -> int:
     """Numbers of working memory for so many rows, joint speeds and entries of the skyline."""
-    return (len(VECTORS) + len(NUMBERS)) * rows + len(SPEEDS) * speeds + 2 * entries
+    return (len(VECTORS) + len(NUMBERS)) * rows + (len(SPEEDS) + len(ISLANDS)) * speeds + 2 * entries
 
 
 def cone_solver(real: str) -> str:
-    """C++: `solve_cones(rows, count, speeds)`, which returns what error is left, of that without impulses; 0 where it is tiny.
+    """C++: `solve_cones(rows, islands, speeds, sought, last)`, which returns what error is left, of that without impulses;
+    0 where it is as small as it is sought.
+
+    `sought` is the error to which islands are swept; `last`: it is not called again with the same responses.
 
     It uses what the code around it defines:
 
         number(k)       the working memory, from `at_cone` on
-        element[e]      the first row of element e; `element[count]` = rows
+        element[e], rows_of(e)          the first row of element e, and how many it has: 3 of a cone, 1 of an interval
+        first_element[i], first_speed[i]    those of island i: elements of different islands share no joint speed
+        way_of(i)       the method by which island i is solved
         low_of(r), high_of(r)           bounds; `high_of` is less than 0 for a cone that is left out
         soft_of(r)      the row's compliance, less than 0 for a row of a loop that has no impulse
         is_loop(r)      whether the row is one of a loop, without bounds
         tiny_of(e)      a speed that counts as none
+        usual_of(e)     a speed that is usual: sweeps leave no error that is small for it
         size_of(e), where_of(e)         how many joint speeds the element has to do with, and which
         spread(at, i), collect(at, i)   the numbers h and k of a row there, which begin at `row_at(r)`
         sky_first[d], sky_start[d]      the first entry of row d of the matrix, and where column 0 of that row would be
@@ -69,21 +92,25 @@ def cone_solver(real: str) -> str:
     """
     kind = "double" if real == "double" else "single"
     numbers = {
-        "NEAREST": NEAREST[kind], "FIRMER": FIRMER, "FIRMEST": FIRMEST,
+        "NEAREST": NEAREST[kind], "FIRMER": FIRMER, "FIRMEST": FIRMEST, "STOPPED": STOPPED,
         "SMALL": SMALL[kind], "ENOUGH": ENOUGH[kind], "AS_FOUND": AS_FOUND[kind],
         "SMOOTH": SMOOTH, "SMOOTHEST": SMOOTHEST, "FALLS": FALLS,
+        "FINER": FINER, "CALM": CALM, "NEARLY": NEARLY, "CALMING": CALMING,
+        "FEWEST": FEWEST, "MOST_SWEPT": MOST_SWEPT, "ELEMENTS": ELEMENTS, "LOOK": LOOK,
+        "JOINTED": JOINTED, "NEWTON": NEWTON, "EITHER": EITHER, "SWEEPS": SWEEPS,
         "NEWTONS": NEWTONS, "LINES": LINES, "SMOOTHED": SMOOTHED, "ROUNDS": ROUNDS,
     }  # fmt: skip
     of_rows = len(VECTORS) + len(NUMBERS)
     places = [f"#define cone_{name}(r) number(at_cone + {k}*rows + (r))" for k, name in enumerate((*VECTORS, *NUMBERS))]
-    places += [f"#define cone_{name}(d) number(at_cone + {of_rows}*rows + {k}*speeds + (d))" for k, name in enumerate(SPEEDS)]
-    at = f"at_cone + {of_rows}*rows + {len(SPEEDS)}*speeds"
+    of_speeds = enumerate((*SPEEDS, *ISLANDS))
+    places += [f"#define cone_{name}(d) number(at_cone + {of_rows}*rows + {k}*speeds + (d))" for k, name in of_speeds]
+    at = f"at_cone + {of_rows}*rows + {len(SPEEDS) + len(ISLANDS)}*speeds"
     places.append(f"#define cone_lower(d, s) number({at} + 2*(sky_start[d] + (s)))")
     places.append(f"#define cone_upper(s, d) number({at} + 2*(sky_start[d] + (s)) + 1)")
     text = SOLVER
     for name, x in numbers.items():
         text = text.replace(f"<{name}>", repr(x) if isinstance(x, int) else f"real({x!r})")
-    return "\n".join([APART, *places, text, "#undef apart"])
+    return "\n".join([APART, EVERY_ROW, *places, text, "#undef apart", "#undef every_row"])
 
 
 APART = """#ifdef __CUDA_ARCH__
@@ -91,18 +118,24 @@ APART = """#ifdef __CUDA_ARCH__
 #else
 #define apart __attribute__((noinline))
 #endif"""  # functions that stay such: else they are compiled several times
+EVERY_ROW = "#define every_row(e, r) for (int e = from; e < to; ++e) for (int r = element[e]; r < element[e] + rows_of(e); ++r)"
 SOLVER = r"""
-const auto solve_cones = [&](const int rows, const int count, const int speeds) apart -> real {
+int swept = 0; bool helped = false;  // sweeps in the step that is made, and whether Newton's iteration helped them
+bool weighed = false, opened = false;  // whether own responses, and errors without impulses, are known
+const auto solve_cones = [&](const int rows, const int islands, const int speeds, const real sought, const bool last)
+apart -> real {
+int from = 0, to = 0, begin = 0, end = 0, swept_now = 0;  // elements and joint speeds of the island that is solved, sweeps
 const auto is_off = [&](int r) { return soft_of(r) < real(0.0); };
 // joint speeds η = H x of impulses x, and speeds K η of a row
-const auto spread_all = [&](const auto& x) apart { for (int d = 0; d < speeds; ++d) cone_eta(d) = real(0.0);
-for (int e = 0; e < count; ++e) { const int size = size_of(e); const int* const where = where_of(e);
-for (int r = element[e]; r < element[e + 1]; ++r) { const real by = x(r); if (by == real(0.0)) continue; const int at = row_at(r);
+const auto spread_all = [&](const auto& x) apart { for (int d = begin; d < end; ++d) cone_eta(d) = real(0.0);
+for (int e = from; e < to; ++e) { const int size = size_of(e); const int* const where = where_of(e);
+for (int r = element[e], stop = r + rows_of(e); r < stop; ++r) { const real by = x(r); if (by == real(0.0)) continue;
+const int at = row_at(r);
 for (int i = 0; i < size; ++i) cone_eta(where[i]) += spread(at, i)*by; } } };
 const auto collect_one = [&](int e, int r) -> real { const int size = size_of(e), at = row_at(r);
 const int* const where = where_of(e); real sum = real(0.0);
 for (int i = 0; i < size; ++i) sum += collect(at, i)*cone_eta(where[i]); return sum; };
-real scale = real(0.0), mu = real(0.0), hold = <NEAREST>;
+real scale = real(0.0), least = real(0.0), usual = real(0.0), error = real(0.0), mu = real(0.0), hold = <NEAREST>;
 // max(0, x) and its derivative, smooth where m > 0
 const auto positive = [&](real x, real m, real& rate) -> real {
 if (m == real(0.0)) { rate = x > real(0.0) ? real(1.0) : real(0.0); return wp::max(x, real(0.0)); }
@@ -130,7 +163,7 @@ return high_rate != real(0.0); };
 // speeds and errors of impulses: u, f from p
 const auto judge = [&](const auto& p, const auto& u, const auto& f) apart -> real { real sum = real(0.0);
 spread_all(p);
-for (int e = 0; e < count; ++e) { const int r = element[e], size = element[e + 1] - r; real x[3], q[3], rates[5];
+for (int e = from; e < to; ++e) { const int r = element[e], size = rows_of(e); real x[3], q[3], rates[5];
 const real w = cone_weight(r);
 for (int k = 0; k < size; ++k) { real y = collect_one(e, r + k) + cone_b(r + k) + wp::max(soft_of(r + k), real(0.0))*p(r + k);
 u(r + k) = y; x[k] = y; }
@@ -145,7 +178,7 @@ const auto at_trial_u = [&](int r) -> real& { return cone_trial_u(r); };
 const auto at_trial_f = [&](int r) -> real& { return cone_trial_f(r); };
 // g and G of an element from B dp + Q T du/w = −f, where Q is the derivative of the projection, T = E + n dᵀ that of ũ, S the
 // compliance; B = E − Q + Q (R + T S)/w
-const auto answer = [&](int e) apart { const int r = element[e], size = element[e + 1] - r; const real w = cone_weight(r);
+const auto answer = [&](int e) apart { const int r = element[e], size = rows_of(e); const real w = cone_weight(r);
 real q[3], rates[5]; const real pull = hold*w;
 const real slide = size == 3 ? wp::sqrt(cone_u(r + 1)*cone_u(r + 1) + cone_u(r + 2)*cone_u(r + 2)) : real(0.0);
 const real by_slide = slide > real(0.0) ? real(1.0)/slide : real(0.0);
@@ -175,9 +208,9 @@ for (int j = 0; j < 3; ++j) { G[j] = real(0.0); for (int k = 0; k < 3; ++k) G[j]
 cone_g(r + i) = sum*by; cone_G0(r + i) = G[0]*by; cone_G1(r + i) = G[1]*by; cone_G2(r + i) = G[2]*by; } };
 // direction = g − G du, where (E + H G K) dη = H g, du = K dη
 const auto solve_joined = [&]() apart -> bool {
-for (int d = 0; d < speeds; ++d) { for (int s = sky_first[d]; s < d; ++s) cone_lower(d, s) = cone_upper(s, d) = real(0.0);
+for (int d = begin; d < end; ++d) { for (int s = sky_first[d]; s < d; ++s) cone_lower(d, s) = cone_upper(s, d) = real(0.0);
 cone_lower(d, d) = real(1.0); cone_eta(d) = real(0.0); }
-for (int e = 0; e < count; ++e) { const int r = element[e], rs = element[e + 1] - r, size = size_of(e), at = row_at(r);
+for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e), size = size_of(e), at = row_at(r);
 const int* const where = where_of(e);
 for (int k = 0; k < rs; ++k) { const real by = cone_g(r + k); if (by == real(0.0)) continue; const int at = row_at(r + k);
 for (int i = 0; i < size; ++i) cone_eta(where[i]) += spread(at, i)*by; }
@@ -195,7 +228,7 @@ for (int i = 0; i < size; ++i) { const int d = where[i]; const real x = spread(a
 for (int j = 0; j < size; ++j) { const int s = where[j]; const real by = x*cone_row0(j) + y*cone_row1(j) + z*cone_row2(j);
 if (s <= d) cone_lower(d, s) += by; else cone_upper(d, s) += by; } } }
 // L U, L with a unit diagonal and U's diagonal, inverted, at lower(d, d)
-for (int d = 0; d < speeds; ++d) { const int first = sky_first[d];
+for (int d = begin; d < end; ++d) { const int first = sky_first[d];
 for (int s = first; s < d; ++s) { real lower = cone_lower(d, s), upper = cone_upper(s, d);
 for (int k = wp::max(first, sky_first[s]); k < s; ++k) { lower -= cone_lower(d, k)*cone_upper(k, s);
 upper -= cone_lower(s, k)*cone_upper(k, d); }
@@ -204,47 +237,117 @@ real own = cone_lower(d, d), x = cone_eta(d);
 for (int k = first; k < d; ++k) { own -= cone_lower(d, k)*cone_upper(k, d); x -= cone_lower(d, k)*cone_eta(k); }
 if (!(wp::abs(own) > real(0.0))) return false;
 cone_lower(d, d) = real(1.0)/own; cone_eta(d) = x; }
-for (int d = speeds - 1; d >= 0; --d) { const real x = cone_eta(d)*cone_lower(d, d); cone_eta(d) = x;
+for (int d = end - 1; d >= begin; --d) { const real x = cone_eta(d)*cone_lower(d, d); cone_eta(d) = x;
 for (int k = sky_first[d]; k < d; ++k) cone_eta(k) -= cone_upper(k, d)*x; }
-for (int e = 0; e < count; ++e) { const int r = element[e], rs = element[e + 1] - r;
+for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e);
 real u[3] = {real(0.0), real(0.0), real(0.0)};
 const bool moves = cone_part(r) > real(0.0);
 if (moves) for (int k = 0; k < rs; ++k) u[k] = collect_one(e, r + k);
 for (int k = 0; k < rs; ++k) cone_direction(r + k) = cone_g(r + k)
 - (moves ? cone_G0(r + k)*u[0] + cone_G1(r + k)*u[1] + cone_G2(r + k)*u[2] : real(0.0)); }
 return true; };
-spread_all(at_p);
-for (int e = 0; e < count; ++e) for (int r = element[e]; r < element[e + 1]; ++r)
-cone_b(r) -= collect_one(e, r) + wp::max(soft_of(r), real(0.0))*cone_p(r);
-real least = real(0.0);
-for (int e = 0; e < count; ++e) { const int r = element[e], rs = element[e + 1] - r, size = size_of(e);
-const bool out = rs == 3 ? high_of(r) < real(0.0) : is_loop(r) ? is_off(r) : low_of(r) == high_of(r);
-real w = real(0.0), s = real(0.0);
-for (int k = 0; k < rs; ++k) { const int at = row_at(r + k); for (int i = 0; i < size; ++i) w += spread(at, i)*collect(at, i);
-w += wp::max(soft_of(r + k), real(0.0)); s += cone_b(r + k)*cone_b(r + k); if (out) cone_p(r + k) = real(0.0); }
+// own responses of elements, and how large they are
+const auto weigh = [&]() apart { for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e), size = size_of(e);
+real w = real(0.0);
+for (int k = 0; k < rs; ++k) { real x = real(0.0), y = real(0.0), z = real(0.0); const int at = row_at(r + k);
+const int at_1 = row_at(r + rs/2), at_2 = row_at(r + rs - 1);
+for (int i = 0; i < size; ++i) { const real by = collect(at, i);
+x += by*spread(row_at(r), i); if (rs == 3) { y += by*spread(at_1, i); z += by*spread(at_2, i); } }
+const real soft = wp::max(soft_of(r + k), real(0.0));
+x += k == 0 ? soft : real(0.0); y += k == 1 ? soft : real(0.0); z += k == 2 ? soft : real(0.0);
+cone_W0(r + k) = x; cone_W1(r + k) = y; cone_W2(r + k) = z; w += k == 0 ? x : k == 1 ? y : z; }
 w /= real(rs); if (!(w > real(0.0))) w = real(1.0);
-cone_weight(r) = w; if (!out) { scale += s/w; least += tiny_of(e)*tiny_of(e)/w; } }
+cone_weight(r) = w; } };
+// one element after the other, in place: joint speeds follow the impulses
+const auto sweep_once = [&](bool back) apart -> real { real sum = real(0.0);
+for (int k = from; k < to; ++k) { const int e = back ? from + to - 1 - k : k, r = element[e], size = size_of(e);
+const int* const where = where_of(e); const real w = cone_weight(r);
+if (rows_of(e) == 1) { if (is_loop(r) && is_off(r)) continue;
+real rates[5]; const real p = cone_p(r); real q = p - (collect_one(e, r) + cone_b(r) + wp::max(soft_of(r), real(0.0))*p)/w;
+project(r, 1, real(0.0), &q, rates); const real by = q - p; if (by == real(0.0)) continue;
+cone_p(r) = q; sum += w*by*by; const int at = row_at(r);
+for (int i = 0; i < size; ++i) cone_eta(where[i]) += spread(at, i)*by; continue; }
+if (high_of(r) < real(0.0)) continue;
+const int at = row_at(r), at_1 = row_at(r + 1), at_2 = row_at(r + 2);
+const real p0 = cone_p(r), p1 = cone_p(r + 1), p2 = cone_p(r + 2);
+real u0 = cone_b(r) + wp::max(soft_of(r), real(0.0))*p0, u1 = cone_b(r + 1) + wp::max(soft_of(r + 1), real(0.0))*p1;
+real u2 = cone_b(r + 2) + wp::max(soft_of(r + 2), real(0.0))*p2;
+for (int i = 0; i < size; ++i) { const real x = cone_eta(where[i]);
+u0 += collect(at, i)*x; u1 += collect(at_1, i)*x; u2 += collect(at_2, i)*x; }
+const real own = cone_W0(r); if (!(own > real(0.0))) continue;
+const real normal = wp::max(real(0.0), p0 - u0/own), by = normal - p0;
+u1 += cone_W0(r + 1)*by; u2 += cone_W0(r + 2)*by;
+const real a = cone_W1(r + 1), b = real(0.5)*(cone_W2(r + 1) + cone_W1(r + 2)), c = cone_W2(r + 2), det = a*c - b*b;
+real q1 = p1, q2 = p2;
+if (det > <SMALL>*a*c) { q1 -= (c*u1 - b*u2)/det; q2 -= (a*u2 - b*u1)/det; }
+real size_2 = q1*q1 + q2*q2;
+if (size_2 > normal*normal || !(det > <SMALL>*a*c)) {
+const real most = real(0.5)*(a + c + wp::sqrt((a - c)*(a - c) + real(4.0)*b*b));
+const real share = most > real(0.0) ? real(1.0)/most : real(0.0);
+q1 = p1 - u1*share; q2 = p2 - u2*share; size_2 = q1*q1 + q2*q2;
+if (size_2 > normal*normal) { const real cut = normal/wp::sqrt(size_2); q1 *= cut; q2 *= cut; } }
+const real by_1 = q1 - p1, by_2 = q2 - p2; sum += w*(by*by + by_1*by_1 + by_2*by_2);
+cone_p(r) = normal; cone_p(r + 1) = q1; cone_p(r + 2) = q2;
+for (int i = 0; i < size; ++i)
+cone_eta(where[i]) += spread(at, i)*by + spread(at_1, i)*by_1 + spread(at_2, i)*by_2; }
+return wp::sqrt(sum); };
+// sweeps forth and back in turn; where they stall, and others may go on, fewer; returns how many
+const auto sweep = [&](real goal, int most, bool others) apart -> int { spread_all(at_p);
+real last = real(-1.0); int n = 0;
+while (n < most) { const real now = sweep_once(n % 2 == 1); ++n;
+if (now <= goal) break;
+if (n % <LOOK> == 0) { const real rate = now/last;
+if (others && last > real(0.0) && (most - n)*wp::log(rate) > <LOOK>*wp::log(goal/now)) break; last = now; } }
+return n; };
+// error of impulses whose speeds u are known
+const auto measure = [&]() apart -> real { real sum = real(0.0);
+for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e); real x[3], q[3], rates[5];
+const real w = cone_weight(r);
+for (int k = 0; k < rs; ++k) x[k] = cone_u(r + k);
+if (rs == 3) x[0] += wp::sqrt(x[1]*x[1] + x[2]*x[2]);
+for (int k = 0; k < rs; ++k) q[k] = cone_p(r + k) - x[k]/w;
+project(r, rs, real(0.0), q, rates);
+for (int k = 0; k < rs; ++k) { const real y = cone_p(r + k) - q[k]; cone_f(r + k) = y; sum += w*y*y; } }
+return wp::sqrt(sum); };
+// error of the impulses to begin with; `full`: with what is needed to find others
+const auto open_island = [&](int island, bool full) apart -> bool {
+if (!weighed) weigh();
+every_row(e, r) cone_u(r) = cone_b(r);
+if (full || !opened) { spread_all(at_p); scale = least = usual = real(0.0); bool moved = false;
+for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e); real s = real(0.0);
+const bool out = rs == 3 ? high_of(r) < real(0.0) : is_loop(r) ? is_off(r) : low_of(r) == high_of(r);
+for (int k = 0; k < rs; ++k) { cone_b(r + k) -= collect_one(e, r + k) + wp::max(soft_of(r + k), real(0.0))*cone_p(r + k);
+s += cone_b(r + k)*cone_b(r + k); if (out && cone_p(r + k) != real(0.0)) { cone_p(r + k) = real(0.0); moved = true; } }
+if (!out) { scale += s/cone_weight(r); least += tiny_of(e)*tiny_of(e)/cone_weight(r);
+usual += usual_of(e)*usual_of(e)/cone_weight(r); } }
 scale = wp::sqrt(scale); least = wp::max(wp::sqrt(least), <SMALL>*scale);
-real error = judge(at_p, at_u, at_f), best = error;
-if (error <= <AS_FOUND>*scale) return scale > real(0.0) ? error/scale : real(0.0);
-const auto keep = [&]() apart { for (int r = 0; r < rows; ++r) cone_best(r) = cone_p(r); };
+usual = wp::max(wp::sqrt(usual), scale);
+cone_scale(island) = scale; cone_least(island) = least; cone_usual(island) = usual;
+error = moved ? judge(at_p, at_u, at_f) : measure(); return true; }
+scale = cone_scale(island); least = cone_least(island); usual = cone_usual(island); error = measure(); return false; };
+const auto keep = [&]() apart { every_row(e, r) cone_best(r) = cone_p(r); };
+const auto take_best = [&]() apart { every_row(e, r) cone_p(r) = cone_best(r); };
 // a step of Newton's iteration: whether the error fell, and by what part of the step; where it did not, with a larger R
 const auto step_on = [&](real& by) apart -> bool { for (; hold <= <FIRMEST>; hold *= <FIRMER>) {
-for (int e = 0; e < count; ++e) answer(e);
+for (int e = from; e < to; ++e) answer(e);
 if (!solve_joined()) continue;
 by = real(1.0);
 for (int k = 0; k < <LINES>; ++k, by *= real(0.5)) {
-for (int e = 0; e < count; ++e) { const int r = element[e], rs = element[e + 1] - r; real x[3], rates[5];
+for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e); real x[3], rates[5];
 for (int i = 0; i < rs; ++i) x[i] = cone_p(r + i) + by*cone_direction(r + i);
 if (mu == real(0.0)) project(r, rs, real(0.0), x, rates);
 for (int i = 0; i < rs; ++i) cone_trial(r + i) = x[i]; }
 const real now = judge(at_trial, at_trial_u, at_trial_f);
 if (now < (real(1.0) - real(0.1)*by)*error) { error = now;
-for (int r = 0; r < rows; ++r) { cone_p(r) = cone_trial(r); cone_u(r) = cone_trial_u(r); cone_f(r) = cone_trial_f(r); }
+every_row(e, r) { cone_p(r) = cone_trial(r); cone_u(r) = cone_trial_u(r); cone_f(r) = cone_trial_f(r); }
 hold = wp::max(hold/<FIRMER>, <NEAREST>); return true; } } }
 hold = <NEAREST>; return false; };
+// Newton's iteration for Coulomb's law; whether the error fell in all its steps
+const auto iterate = [&]() apart -> bool { bool falls = true;
+for (int n = 0; n < <NEWTONS> && falls && !(error <= least); ++n) { real by; falls = step_on(by); }
+return falls; };
 // Newton's iteration with a smooth projection, which becomes the right one
-const auto follow = [&](real begin) apart { mu = begin; error = judge(at_p, at_u, at_f);
+const auto follow = [&](real start, real& best) apart { mu = start; error = judge(at_p, at_u, at_f);
 for (int n = 0; n < <SMOOTHED>; ++n) { real by; if (!step_on(by)) break;
 const real smooth = mu, now = error; mu = real(0.0);
 error = judge(at_p, at_trial_u, at_trial_f); if (error < best) { best = error; keep(); }
@@ -252,16 +355,43 @@ if (error <= wp::max(least, <ENOUGH>*scale)) break;
 mu = smooth; error = now; if (now <= smooth*scale) { mu *= by > real(0.3) ? <FALLS> : real(0.5);
 error = judge(at_p, at_u, at_f); } }
 mu = real(0.0); };
-keep();
-for (int round = 0; round < <ROUNDS> && !(error <= least); ++round) { bool falls = true;
-for (int n = 0; n < <NEWTONS> && falls && !(error <= least); ++n) { real by; falls = step_on(by); }
+// Newton's iteration in both ways in turn, for mechanisms
+const auto solve_jointed = [&]() apart { real best = error; keep();
+for (int round = 0; round < <ROUNDS> && !(error <= least); ++round) { const bool falls = iterate();
 if (error < best) { best = error; keep(); }
 if (falls) continue;
-if (error <= <ENOUGH>*scale) break;
-for (int r = 0; r < rows; ++r) cone_p(r) = cone_best(r);
-follow(round == 0 ? wp::min(wp::max(real(10.0)*best/scale, <SMOOTH>), <SMOOTHEST>) : <SMOOTHEST>);
-for (int r = 0; r < rows; ++r) cone_p(r) = cone_best(r);
-error = judge(at_p, at_u, at_f); }
-for (int r = 0; r < rows; ++r) cone_p(r) = cone_best(r);
-return best > least ? best/scale : real(0.0); };
+if (best <= <ENOUGH>*scale) { if (round == <ROUNDS> - 1) break;  // other points may be open, or slide
+sweep(real(0.0), <LOOK>, false); error = judge(at_p, at_u, at_f); continue; }
+take_best();
+follow(round == 0 ? wp::min(wp::max(real(10.0)*best/scale, <SMOOTH>), <SMOOTHEST>) : <SMOOTHEST>, best);
+take_best(); error = judge(at_p, at_u, at_f); }
+take_best(); error = best; };
+// sweeps, and Newton's iteration before them or, once in a step, after these
+const auto solve_free = [&](int way) apart { const real enough = wp::max(least, sought*usual);
+if (way == <NEWTON>) { iterate(); if (error <= <ENOUGH>*scale) return; }
+const int most = wp::clamp(<ELEMENTS>/wp::max(to - from, 1), <FEWEST>, <MOST_SWEPT>);
+if (swept >= most) return;
+const bool calm = error <= <NEARLY>*enough;  // as at rest, where what is left in one step is there again in the next ones
+int made = sweep((calm ? <CALM> : <FINER>)*enough, calm ? wp::min(<CALMING>, most - swept) : most - swept,
+way == <EITHER> && !helped && !calm);
+error = judge(at_p, at_u, at_f);
+if (error > enough && !calm && way == <EITHER> && !helped) { helped = true; iterate();
+if (error > enough) { made += sweep(<FINER>*enough, most - swept - made, false); error = judge(at_p, at_u, at_f); } }
+swept_now = wp::max(swept_now, made); };
+const auto solve_island = [&](int island) apart -> real { const int how = way_of(island);
+const bool known = open_island(island, false);
+const bool as_found = error <= <AS_FOUND>*scale 
+|| (how > <NEWTON> && error <= (last || opened ? real(1.0) : <CALM>)*sought*usual);
+if (!as_found) { if (!known) open_island(island, true);
+if (how == <JOINTED>) solve_jointed(); else solve_free(how); }
+hold = <NEAREST>;
+if (how == <JOINTED>) return error > least ? error/scale : real(0.0);
+return error > wp::max(least, <STOPPED>*usual) ? error/usual : real(0.0); };
+real left = real(0.0);
+for (int island = 0; island < islands; ++island) {
+from = first_element[island]; to = first_element[island + 1]; begin = first_speed[island]; end = first_speed[island + 1];
+left = wp::max(left, solve_island(island)); }
+weighed = true; opened = !last;
+swept += swept_now;
+return left; };
 """

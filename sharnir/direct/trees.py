@@ -16,7 +16,7 @@ from sharnir.engine.tree.around import begin_links, begin_worlds, end_joints, en
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.closures import PARAMETERS as CLOSURE_NUMBERS
 from sharnir.engine.tree.closures import ROWS, RowTables, closures_of
-from sharnir.engine.tree.contact_runtime import law_memory, room_of, table_room
+from sharnir.engine.tree.contact_runtime import entries_of, law_memory, room_of, table_room
 from sharnir.engine.tree.forest import BALL, HINGE, LAWS, PRESCRIBED, ROTOR, SEVERAL, SLIDER, SLIDES, TURNS
 from sharnir.engine.tree.generic import generic_kernel
 from sharnir.engine.tree.placement import threads
@@ -25,7 +25,7 @@ from sharnir.engine.tree.runtime import LAWS_CHANGED, LOG_ROW, ROOM, SLOTS, TOGE
 from sharnir.engine.tree.special import Specialized, acting_laws
 from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART
 from sharnir.errors import StepWarning
-from sharnir.model import DYNAMIC, KINEMATIC, Control, Model, State, fill, scene_scale
+from sharnir.model import KINEMATIC, Control, Model, State, fill, scene_scale
 from sharnir.rope.solver import HEARD, MOST_PASSES, NEVER
 from sharnir.sleep import SLOWEST, joining, reaches, rest_of
 from sharnir.solver import write
@@ -35,6 +35,7 @@ from sharnir.types import PRECISION, alone, begin_modules, load_modules, np_real
 
 TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
 ACTED = {"double": 1e4, "single": 1.0}  # times as much, at most, where laws act: energy is not kept as finely there,
+SWEPT_FROM_REST = 1e-7  # and this where sweeps leave more
 FROM_REST = 1e-9  # and no more than this of what the scene's accelerations change in a step
 LEAST_OF_LOOPS = 400  # passes that a step with loops may always take: one that is cut before may open them
 NO_NEARER = 400  # times the tolerance: changes below that do not fall any more are rounding
@@ -47,12 +48,11 @@ MOST_MEMORY = 6 << 30  # bytes of working memory on a GPU
 SPINS = 1000  # looks at whether steps have ended, before waiting for the device
 BLOCK = 64  # threads of a block of a GPU: few, so that few worlds occupy all of it
 LARGEST = 24  # links, up to which a model is specialized on a GPU unless told otherwise
-MOST_TOUCHING = 24  # bodies: of more, all points of contact are too many for one problem
 MOST = 64  # links, up to which it is where that is asked for: the compiler takes minutes beyond
 
 
 def touches_rigidly(model: Model) -> bool:
-    """Whether the contacts of a model are solved in joint coordinates: those of few bodies, on a CPU.
+    """Whether the contacts of a model are solved in joint coordinates: on a CPU.
 
     Not yet: treads, of which one step in 150 of a long drive is said to gain energy; wheels on differentials, where loads that
     depend on each other jump while steered wheels jam.
@@ -63,8 +63,7 @@ def touches_rigidly(model: Model) -> bool:
     if treads or differential:
         return False
     driven = int(model.drives.count) > 0  # by what is found before a step; such machines need the exact derivative, too
-    few = not driven and int((model.bodies.motion.numpy() == DYNAMIC).sum()) <= MOST_TOUCHING
-    return few and bool(wp.get_device(model.device).is_cpu) and PRECISION == "double"
+    return not driven and bool(wp.get_device(model.device).is_cpu) and PRECISION == "double"
 
 
 def materials_of(model: Model) -> list[Any]:
@@ -263,6 +262,7 @@ class Trees:
         least = TOLERANCE[PRECISION] * max(moved, FINEST)
         t.tolerance = least * max(1.0, 0.1 * float(solver.settings.tolerance.numpy()[2]))
         t.acted_tolerance = max(min(least * ACTED[PRECISION], FROM_REST * 2.0 * moved * moved), t.tolerance)
+        t.swept_tolerance = max(t.acted_tolerance, SWEPT_FROM_REST * 2.0 * moved * moved)
         t.rounding = max(NO_NEARER * t.tolerance, ROUNDING[PRECISION] * len(places))
         impulse = mass * length * speed
         t.law_tolerance, t.per_change = LAW_TOLERANCE * impulse * min(1.0, 1e3 * solver.dt), 1.0
@@ -320,6 +320,7 @@ class Trees:
         more = np.zeros((sum(CLOSURE_NUMBERS.values()) * room["closures"], m.worlds))
         t.row_numbers = wp.array(np.concatenate([numbers, more]).ravel(), dtype=real, device=m.device)
         t.most_laws, t.most_rows, t.most_paths = room["closures"], room["rows"], room["paths"]
+        t.most_entries = entries_of(len(places))
         t.point_of = wp.zeros(room["closures"] * m.worlds, dtype=wp.int32, device=m.device)
         link_of = [self.plan.link_of.get(b, -1) for b in range(len(m.com))]
         t.link_of = ints(link_of)

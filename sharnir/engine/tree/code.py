@@ -304,6 +304,9 @@ if (rest != real(1.0)) {{ part *= rest; tolerance *= rest;
                 p.say("unmet = real(0.0);")
             p.say("}")
             p.say("unknown = false; learned = false;")
+            if tree.laws_are_rows:
+                p.say("if (n_rows > n_equal) tolerance = x.acted_tolerance;")
+                p.say("swept = 0; helped = opened = false;")
             solve(tree)
             missed = f"(failed && !(change <= real({LOOSE})*rounding))"
             if tree.rows:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sharnir.contact.cones import NUMBERS, SPEEDS, VECTORS, cone_solver
+from sharnir.contact.cones import ELASTIC, ISLANDS, JOINTED, NUMBERS, PARTED, SPEEDS, STOPPED, SWEPT, VECTORS, cone_solver
 from sharnir.emit.algebra import ZERO, Symmetric, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, minimum, node, select, sqrt, value
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, ROLLING, SPINNING
@@ -26,18 +26,22 @@ from sharnir.engine.tree.islands import find_islands
 from sharnir.engine.tree.row_storage import RESPONSES, ClosureView, LoopRows, RowLoopTree
 from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches, diagonal_of
 from sharnir.engine.tree.storage import LinkView
+from sharnir.engine.tree.turning import with_gyroscopic
 from sharnir.laws.axis import not_
 
+# variables of emitted code
+NUMBERS_OF_STEP = ("usual_speed", "unsolved", "unmet", "overlap", "bounce", "taken_now", "lifted", "until")
 UNBOUNDED = 1e30
 SLOW, SLANTED = 1e-3, 1e-6  # of what falls in a step, and of the speed of a point: approaches that are no impact
 SLOP = 1e-5  # of the scene's length: an overlap that is as small is left alone
 BOUNCES = 2.0  # times what falls in a step: what approaches more slowly is not thrown back
 IMPACTS = 40  # rounds of impacts that follow each other in an instant
 PARTINGS = 10  # rounds, at most, in which overlapping bodies are displaced
+TINY = 0.01  # of the tolerance of mean speeds: speeds of rows that count as none
 SETTLED = 1e-7  # of the bound of a moment: what the normal impulse may change of it in the last pass
-HELD = 1e-5  # of a row's own response: how much points and limits yield to what changes their impulses from step to step, as a
-# spring does that is shorter by HELD·g·h²: impulses which depend on each other stay near those of the last step, and errors of
-# second order in rows that depend on each other are not met by large ones
+HELD, HELD_FREE = 1e-5, 1e-8  # of a row's own response: how much points and limits yield to what changes their impulses from
+# step to step, as a spring does that is shorter by HELD·g·h², of mechanisms and of free bodies: impulses which depend on each
+# other stay near those of the last step, and errors of second order in rows that depend on each other are not met by large ones
 ALIGNED = 1e-4  # rad, by which the axes of rolling friction may be off
 NEAR = 1e-9  # rad or of the scene's length: gaps that are closed
 REACHED = 1e-4  # of the way in a step: a gap that counts as closed in an impact
@@ -579,7 +583,7 @@ WITH_LAWS = CLOSURES | LAWS
 # ---- C++ for rows that are others in every step ------------------------------------------------------------------------------
 
 
-def solve_text(place: Any, at_response: Any) -> str:
+def solve_text(place: Any, at_response: Any, kind: str) -> str:
     """C++ that replaces `rest` of rows of laws by what changes their impulses; `place(name)` of row r.
 
     Laws know loops by a symmetric response; loops are closed by the exact one, with what laws then do: `rest` of their rows is
@@ -588,7 +592,11 @@ def solve_text(place: Any, at_response: Any) -> str:
     y, x = at_response("y", "at + i"), at_response("x", "at + i")
     return f"""if (n_rows > n_equal) {{ const int rows = n_rows, speeds = n_speeds; (void)speeds;
 for (int r = 0; r < rows; ++r) {{ cone_p(r) = {place("impulse")}; cone_b(r) = -{place("rest")}; }}
-unsolved = solve_cones(rows, n_elements, n_speeds);
+if (resting) {{ swept = 0; helped = opened = false; }}
+usual_speed = closing ? real({0.5 * SLOP})/per_metre : real(resting ? 0.5 : 0.25)*h*fall;
+const real sought = closing ? real({PARTED}) : !resting ? real({SWEPT}) : last_impact ? real({STOPPED}) : real({ELASTIC[kind]});
+unsolved = solve_cones(rows, n_islands, n_speeds, sought, resting);
+if (swept > 0 && !resting) tolerance = x.swept_tolerance;
 for (int r = n_equal; r < rows; ++r) {place("rest")} = cone_p(r) - {place("impulse")};
 if (n_equal > 0) {{ for (int d = 0; d < speeds; ++d) cone_eta(d) = real(0.0);
 for (int c = n_equal_closures; c < n_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
@@ -602,14 +610,18 @@ for (int i = 0; i < size; ++i) {place("rest")} -= {x}*cone_eta(where[i]); }} }} 
 USED = {
     "size_of(e)": "(t_where_start[t_of[e] + 1] - t_where_start[t_of[e]])",
     "where_of(e)": "(t_where + t_where_start[t_of[e]])",
+    "rows_of(e)": f"(t_kind[t_of[e]] == {CONTACT} ? 3 : 1)",
     "is_loop(r)": "((r) < n_equal)",
-    "tiny_of(e)": f"(t_of[e] < n_equal_closures ? real(0.0) : tolerance/(t_kind[t_of[e]] == {CONTACT} ? per_metre : real(1.0)))",
+    "way_of(i)": "t_way[i]",
+    "usual_of(e)": f"(t_kind[t_of[e]] == {CONTACT} ? usual_speed : real(0.0))",
+    "tiny_of(e)": f"(t_of[e] < n_equal_closures ? real(0.0) : real({TINY})*tolerance"
+    f"/(t_kind[t_of[e]] == {CONTACT} ? per_metre : real(1.0)))",
 }
 """What the solver of cones asks for, in C++."""
 MACROS = (
     *(name[: name.index("(")] for name in USED),
     *("row_at", "spread", "collect", "soft_of", "low_of", "high_of", "cone_lower", "cone_upper"),
-    *(f"cone_{name}" for name in (*VECTORS, *NUMBERS, *SPEEDS)),
+    *(f"cone_{name}" for name in (*VECTORS, *NUMBERS, *SPEEDS, *ISLANDS)),
 )
 
 
@@ -637,9 +649,9 @@ class LawRows(LoopRows):
         lines = ["const int at_cone = at_matrix + 2*n_matrix;"]
         lines.append(f"const int memory_with_rows = {owner}memory_size_of_world; (void)memory_with_rows;")
         lines.append("const int* const element = t_element; const int* const sky_first = t_sky_first;")
-        lines.append("const int* const sky_start = t_sky_start;")
-        names = ("unsolved", "unmet", "overlap", "bounce", "taken_now", "lifted", "until")
-        zeros = ", ".join(f"{name} = real(0.0)" for name in names)
+        lines.append("const int* const sky_start = t_sky_start; const int* const first_element = t_first_element;")
+        lines.append("const int* const first_speed = t_first_speed;")
+        zeros = ", ".join(f"{name} = real(0.0)" for name in NUMBERS_OF_STEP)
         lines.append("const real fall_of_step = dt*wp::sqrt(gx*gx + gy*gy + gz*gz);")
         return [*lines, f"real {zeros};", "bool overlaps = false, last_impact = true; int parting = 0, impact = 0;"]
 
@@ -703,14 +715,17 @@ class LawRows(LoopRows):
         p, soft = self.program, self._place("soft", "r")
         p.forget(f"for (int r = 0; r < n_equal; ++r) if ({self.row_place('pivot')} == real(0.0)) {soft} = real(-1.0);")
         near = self._place("near", "r")
-        p.forget(f"""if (!resting) for (int e = 0; e < n_elements; ++e) {{ const int kind = t_kind[t_of[e]];
-if (kind == {CONTACT} || kind == {LIMIT}) for (int r = element[e]; r < element[e + 1]; ++r) {{
+        p.forget(f"""if (!resting) for (int i = 0; i < n_islands; ++i)
+for (int e = first_element[i]; e < first_element[i + 1]; ++e) {{
+const real held = t_way[i] == {JOINTED} ? real({HELD}) : real({HELD_FREE}); const int kind = t_kind[t_of[e]];
+if (kind == {CONTACT} || kind == {LIMIT}) for (int r = element[e]; r < element[e] + rows_of(e); ++r) {{
 if (!({soft} == real(0.0))) continue; real own = real(0.0); const int at = row_at(r);
-for (int i = 0; i < size_of(e); ++i) own += spread(at, i)*collect(at, i);
-{near} = {soft} = real({HELD})*own; }} }}""")
+for (int k = 0; k < size_of(e); ++k) own += spread(at, k)*collect(at, k);
+{near} = {soft} = held*own; }} }}""")
+        p.forget("weighed = false;")
 
     def solve(self) -> None:
-        self.program.forget(solve_text(self.row_place, self._place))
+        self.program.forget(solve_text(self.row_place, self._place, self.tree.real if self.tree.real == "double" else "single"))
         super().solve()
         lever, back = (f"given({self.given[name]})" for name in ("lever", "rows_back"))
         self.program.forget(f"""if (!resting) for (int c = n_equal_closures; c < n_closures; ++c)
@@ -832,7 +847,7 @@ if (wp::abs(now - {self._place("high", "r")}) > real({SETTLED})*now) ++changed; 
 
     def begin_closing(self) -> None:
         super().begin_closing()
-        self.program.say(f"parting = {PARTINGS};")
+        self.program.say(f"parting = {PARTINGS}; swept = 0;")
 
     def is_closed(self) -> Any:
         p = self.program
@@ -841,7 +856,7 @@ if (wp::abs(now - {self._place("high", "r")}) > real({SETTLED})*now) ++changed; 
         with p.block("if (parting > 0) {"):
             p.say("--parting;")
             p.write("open_before", 1e30)
-        with p.block("if ({0}) {{", p.read("overlap") <= least * least):
+        with p.block("if (swept > 0 || ({0})) {{", p.read("overlap") <= least * least):  # heaps go on in the next step
             p.say("parting = 0;")
         return (closed > 0.5) & not_(self.parting)
 
@@ -865,4 +880,11 @@ class LawLoopTree(RowLoopTree):
     laws_are_rows = True
     part_of_step = value("(h/dt)")
     make_rows = LawRows
+
+    def refined(self, link: Any, D: Any, x: Vector) -> Vector:
+        if self.rests:
+            return x
+        better = with_gyroscopic(link, D, x)
+        return Vector(*(select(self.resting, a, b) for a, b in zip(x, better, strict=True)))
+
     real = "double"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import warp as wp
@@ -10,7 +11,7 @@ from sharnir.collision.data import CAPSULE, PLANE, SPHERE
 from sharnir.collision.data import CONE as CONE_KIND
 from sharnir.collision.data import CYLINDER as CYLINDER_KIND
 from sharnir.collision.data import ELLIPSOID as ELLIPSOID_KIND
-from sharnir.contact.cones import cone_memory
+from sharnir.contact.cones import EITHER, JOINTED, NEWTON, SWEEPS, cone_memory
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, PARAMETERS, ROLLING, SPEEDS, SPINNING
 from sharnir.engine.tree.contact_rows import LawRows
 from sharnir.engine.tree.forest import HINGE, PRESCRIBED, SLIDER
@@ -21,7 +22,10 @@ from sharnir.engine.tree.runtime import DONE, HINGE_AT, NATIVE, SLIDER_AT, Q, Tr
 from sharnir.engine.tree.storage import offsets
 from sharnir.types import real, vec3
 
-MOST_ROWS = 240  # of laws in a world
+USUAL_PATH = 16  # links on the path of a closure: where paths are longer, there is room for fewer, until more is asked for
+MOST_ENTRIES = 200_000  # of the matrices of Newton's iteration: islands that find no room are swept
+DEAR = 2_000_000  # multiplications of a factorization: with more, an island is swept
+PER_SWEEP = 8  # these for each of a sweep: with less, an island of free bodies is solved by Newton's iteration at once
 SLIDES = 1.0e-3  # m/s: a point that moves faster slides, and has the dynamic coefficient
 NEAR_LIMIT = 4.0  # times what an axis moves in a step, and may be accelerated in it: a limit that is nearer may act
 TIP = 1e-6  # of the radius of a cone: a point that is nearer to the axis is its tip
@@ -46,9 +50,12 @@ def room_of(points: int, axes: int, path: int, turning: int = 0) -> dict[str, in
         path: links on the path of a closure, at most.
         turning: rows of a point that resist turning.
     """
-    points = min(points, MOST_ROWS // (3 + turning))
     closures, rows = points * (1 + turning) + 2 * axes, points * (3 + turning) + 2 * axes
-    return {"closures": closures, "rows": rows, "paths": closures * path, "path": path}
+    paths = closures * min(path, USUAL_PATH) + path
+    return {"closures": closures, "rows": rows, "paths": paths, "responses": 18 * paths}  # 3 rows, 6 speeds of a link
+
+
+LINK_TABLES = ("width", "place", "root", "next", "near_start", "queue", "island", "first_element", "first_speed", "way")
 
 
 def table_room(room: dict[str, int], tables: Any, links: int) -> dict[str, int]:
@@ -63,7 +70,12 @@ def table_room(room: dict[str, int], tables: Any, links: int) -> dict[str, int]:
         "near": 2 * all_closures,
     }
     out |= {"where": 6 * (paths + len(tables.tables["path"])), "sky_first": speeds, "sky_start": speeds}
-    return out | dict.fromkeys(("width", "place", "root", "next", "near_start", "queue"), links + 1)
+    return out | dict.fromkeys(LINK_TABLES, links + 2)
+
+
+def entries_of(links: int) -> int:
+    """Entries of the skyline of so many links for which there is room."""
+    return min(3 * links * (6 * links + 1), MOST_ENTRIES)
 
 
 def law_memory(room: dict[str, int], tables: Any, links: int) -> int:
@@ -71,8 +83,8 @@ def law_memory(room: dict[str, int], tables: Any, links: int) -> int:
     rows, speeds, sizes = room["rows"], 6 * links, tables.sizes()
     work = sum(CLOSURE_WORK.values()) * room["closures"] + len(PER_ROW) * rows
     kept = len(LawRows.kept)
-    work += kept * rows * 6 * room["path"] + (kept - len(RESPONSES)) * sizes["responses"]
-    return work + cone_memory(rows + sizes["rows"], speeds, speeds * (speeds + 1) // 2)
+    work += kept * room["responses"] + (kept - len(RESPONSES)) * sizes["responses"]
+    return work + cone_memory(rows + sizes["rows"], speeds, entries_of(links))
 
 
 def table_at(name: str) -> str:
@@ -83,8 +95,8 @@ def table_at(name: str) -> str:
 NAMES = ("kind", "a", "b", "row_start", "path_start", "path", "offset", "y_start", "speeds", *LAW_TABLES)
 # which joint speeds rows change, in an order in which the matrix of these (`contact.cones`) has short rows: trees in the order of
 # a walk along what joins them (Cuthill, McKee 1969), from their leaves to their roots
-ORDER = """int elements = 0, speeds = 0, at_where = 0, at_sky = 0;
-for (int i = 0; i < links; ++i) { t_width[i] = 0; t_place[i] = -1; t_near_start[i] = 0;
+ORDER = """int islands = 0, speeds = 0, at_where = 0, at_sky = 0; t_first_speed[0] = 0;
+for (int i = 0; i < links; ++i) { t_width[i] = 0; t_place[i] = -1; t_island[i] = -1; t_way[i] = 0; t_near_start[i] = 0;
 t_root[i] = bases[i] < 0 ? i : t_root[bases[i]]; }
 t_near_start[links] = 0;
 for (int n = 0; n < c; ++n) { int one = -1, two = -1;
@@ -110,20 +122,48 @@ t_sky_start[wait[0]] = 1;
 for (head = 0; head < tail; ++head) { const int tree = wait[head]; from = tree;
 for (int k = t_near_start[tree]; k < t_near_start[tree + 1]; ++k) { const int other = t_near[k];
 if (!t_sky_start[other]) { t_sky_start[other] = 1; wait[tail++] = other; } } } }
-for (head = 0; head < tail; ++head) { const int tree = wait[head];
-for (int i = t_queue[tree]; i >= 0; i = t_next[i]) if (t_width[i] > 0) { t_place[i] = speeds; speeds += t_width[i]; }
-t_queue[tree] = -1; } }
+bool jointed = false;
+for (head = 0; head < tail; ++head) { const int tree = wait[head]; int size = 0; t_island[tree] = islands;
+for (int i = t_queue[tree]; i >= 0; i = t_next[i]) if (t_width[i] > 0) { t_place[i] = speeds; speeds += t_width[i]; ++size; }
+t_queue[tree] = -1; jointed = jointed || size > 1; }
+if (speeds > t_first_speed[islands]) { t_way[islands] = jointed; t_first_speed[++islands] = speeds; } }
 for (int d = 0; d < speeds; ++d) t_sky_first[d] = d;
 for (int n = 0; n < c; ++n) { t_where_start[n] = at_where; int first = speeds;
 for (int k = t_path_start[n]; k < t_path_start[n + 1]; ++k) { const int place = t_place[t_path[k]];
 if (t_speeds[k] > 0) first = wp::min(first, place);
 for (int d = 0; d < t_speeds[k]; ++d) t_where[at_where++] = place + d; }
 for (int k = t_where_start[n]; k < at_where; ++k) t_sky_first[t_where[k]] = wp::min(t_sky_first[t_where[k]], first);
-const bool single = n < equal_closures;
-for (int row = t_row_start[n]; row < t_row_start[n + 1]; row += single ? 1 : t_row_start[n + 1] - row) {
-t_element[elements] = row; t_of[elements] = n; ++elements; } }
-t_where_start[c] = at_where; t_element[elements] = r;
-for (int d = 0; d < speeds; ++d) { t_sky_start[d] = at_sky - t_sky_first[d]; at_sky += d - t_sky_first[d] + 1; }"""
+}
+t_where_start[c] = at_where;
+// elements, island by island
+const auto island_of = [&](int n) { for (int k = t_path_start[n]; k < t_path_start[n + 1]; ++k)
+if (t_speeds[k] > 0) return t_island[t_root[t_path[k]]]; return -1; };
+const auto step_of = [&](int n) { return t_kind[n] == CONTACT ? 3 : 1; };
+for (int i = 0; i <= islands; ++i) t_first_element[i] = 0;
+for (int n = 0; n < c; ++n) { const int i = island_of(n); if (i < 0) continue;
+if (n < equal_closures) t_way[i] = 1;
+t_first_element[i + 1] += (t_row_start[n + 1] - t_row_start[n])/step_of(n); }
+for (int i = 0; i < islands; ++i) t_first_element[i + 1] += t_first_element[i];
+for (int n = 0; n < c; ++n) { const int i = island_of(n); if (i < 0) continue;
+for (int row = t_row_start[n]; row < t_row_start[n + 1]; row += step_of(n)) {
+t_element[t_first_element[i]] = row; t_of[t_first_element[i]] = n; ++t_first_element[i]; } }
+for (int i = islands; i > 0; --i) t_first_element[i] = t_first_element[i - 1];
+t_first_element[0] = 0;
+// the matrix, where there is room for an island's
+for (int i = 0; i < islands; ++i) { real work = real(0.0), sweep = real(0.0); int size = 0;
+for (int e = t_first_element[i]; e < t_first_element[i + 1]; ++e)
+sweep += real(2*step_of(t_of[e])*(t_where_start[t_of[e] + 1] - t_where_start[t_of[e]]));
+for (int d = t_first_speed[i]; d < t_first_speed[i + 1]; ++d) { const int width = d - t_sky_first[d] + 1;
+size += width; work += real(width)*real(width); }
+const bool fits = at_sky + size <= x.most_entries;
+t_way[i] = !fits || work > real(DEAR) ? SWEEPS : t_way[i] ? JOINTED : work <= real(PER_SWEEP)*sweep ? NEWTON : EITHER;
+if (fits) for (int d = t_first_speed[i]; d < t_first_speed[i + 1]; ++d) {
+t_sky_start[d] = at_sky - t_sky_first[d]; at_sky += d - t_sky_first[d] + 1; } }"""
+for _name, _number in {
+    "CONTACT": CONTACT, "SWEEPS": SWEEPS, "JOINTED": JOINTED, "NEWTON": NEWTON, "EITHER": EITHER, "PER_SWEEP": PER_SWEEP,
+    "DEAR": DEAR,
+}.items():  # fmt: skip
+    ORDER = re.sub(rf"\b{_name}\b", str(_number), ORDER)
 # surfaces that are those of ellipsoids about the cores of points: of an ellipsoid the squares of its half axes, of a rim those
 # of a disc; the tip of a cone turns with the body
 ROLLS = f"""const auto rolls = [&](int shape, int body, const vec& at, const vec& m, int first) -> real {{
@@ -281,7 +321,7 @@ give({GIVEN["side"]}) = real(side);
 give({GIVEN["last"]}) = wp::max(real(side)*cell(state.limit_impulse, axis), real(0.0))*(real(0.25)/h); ++c; }} }} }}
 {ORDER}
 all[{COUNTS.index("closures")}] = c; all[{COUNTS.index("rows")}] = r; all[{COUNTS.index("responses")}] = t_y_start[r];
-all[{COUNTS.index("elements")}] = elements; all[{COUNTS.index("speeds")}] = speeds;
+all[{COUNTS.index("islands")}] = islands; all[{COUNTS.index("speeds")}] = speeds;
 #undef give
 #undef table
 {DONE}return lost;"""

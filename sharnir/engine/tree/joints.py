@@ -816,7 +816,7 @@ class Free(NoLaws):
             link.A3 = eliminate_rotations(link, inertia).inverse()
         D, H = link.D3, link.B
         du = link.A3 @ (H.T @ (D @ n) - f)
-        link.dl, link.e3 = du, D @ (-n - H @ du)
+        link.dl, link.e3 = du, link.tree.refined(link, D, D @ (-n - H @ du))
 
     def advance(self, link: Any) -> None:
         link.position = link.position + (link.zl) * 2.0

@@ -60,7 +60,7 @@ RESPONSES = ("y", "x", "rate")
 # of rows whose impulses are bounded: elements and their closures; which joint speeds a closure changes; the matrix of these; and
 # what is needed to find a good order of them
 LAW_TABLES = ("element", "of", "where_start", "where", "sky_first", "sky_start", "width", "place", "root", "next", "near_start",
-              "near", "queue")  # fmt: skip
+              "near", "queue", "island", "first_element", "first_speed", "way")  # fmt: skip
 TABLES = (
     "kind", "a", "b", "row_start", "path_start", "path", "offset", "y_start", "block_i", "block_j", "shared_start", "shared_i",
     "shared_j", "first", "matrix_start", "speeds", *LAW_TABLES,
@@ -579,7 +579,7 @@ class RowLoopTree(LoopTree):
         return super().get(at, name)
 
 
-COUNTS = ("closures", "rows", "blocks", "responses", "matrix", "equal", "equal_closures", "elements", "speeds")
+COUNTS = ("closures", "rows", "blocks", "responses", "matrix", "equal", "equal_closures", "islands", "speeds")
 """Of all; `equal` and `equal_closures` are those whose impulses are not bounded, which come first; `speeds`: those that rows
 change."""
 
@@ -588,7 +588,7 @@ def packed_tables(tables: RowTables, room: dict[str, int] | None = None) -> list
     """Sizes, where the tables begin, and the tables; `room`: how many entries more some of them get."""
     more = room or {}
     sizes = tables.sizes() | {"closures": len(tables.closures), "blocks": len(tables.tables["block_i"])}
-    sizes |= {"equal": sizes["rows"], "equal_closures": sizes["closures"], "elements": 0, "speeds": 0}
+    sizes |= {"equal": sizes["rows"], "equal_closures": sizes["closures"], "islands": 0, "speeds": 0}
     head = [sizes[name] for name in COUNTS]
     at = len(COUNTS) + len(TABLES)
     for name in TABLES:

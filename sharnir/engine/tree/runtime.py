@@ -173,6 +173,7 @@ class TreeStep:
     most_laws: wp.int32  # closures, rows and links on their paths for which there is room, of contacts and laws of axes
     most_rows: wp.int32
     most_paths: wp.int32
+    most_entries: wp.int32  # of the matrices of islands
     point_of: wp.array(dtype=wp.int32)  # [closure of these + most_laws · world] its point of contact, −1: none
     shapes: ShapeTable
     blow: wp.array2d(dtype=vec3)  # [point, world] N·s on b, of impacts; and m/s, how it slips at the end of the step
@@ -199,6 +200,7 @@ class TreeStep:
     part: wp.array(dtype=real)  # s, length of the part that was reported
     taken: wp.array(dtype=real)  # J, that the last step's impacts took
     work: wp.array(dtype=real)  # J, that commands, drives and outer forces gave in the steps of a launch
+    swept_tolerance: real  # where impulses of contacts are swept
     per_change: real  # makes a change of the last iteration the residual that is reported
     hit: wp.array(dtype=wp.int32)  # 1 + the link that stopped in the last step
     slow: wp.array(dtype=wp.int32)

@@ -341,6 +341,11 @@ class Stage:
     rests = False  # whether velocities are projected
     closes = False  # whether rows are closed by displacements
     part_of_step: Any = 1.0  # of the whole step, where it is divided at impacts
+
+    def refined(self, link: Any, D: Any, x: Vector) -> Vector:
+        """The turning part of a free link's answer to what it lacks, where it is improved."""
+        return x
+
     laws_are_rows = False  # whether friction and limits of single axes are rows beside the forest (`contact_rows`)
     stands = False  # whether twists are velocities that no vector turns with
 
