@@ -96,7 +96,7 @@ class Trees:
         self.work, self.taken, self.unsolved = (wp.zeros(m.worlds, dtype=real, device=m.device) for _ in range(3))
         self.rotors = [p.body for p in self.plan.places if p.kind == ROTOR]
         specializes = solver.specialize or (solver.specialize is None and len(self.plan.places) <= LARGEST)
-        if specializes and wp.get_device(m.device).is_cuda:
+        if specializes and m.collision is None and not self.closures and wp.get_device(m.device).is_cuda:
             begin_modules([begin_links.module, begin_worlds.module], m.device, BLOCK)
 
     @staticmethod
@@ -333,6 +333,10 @@ class Trees:
         """Why this model has no specialized code; "" if it can have."""
         m, places = self.model, self.plan.places
         names = list(m.joint_names)
+        if m.collision is not None:
+            return "bodies touch"
+        if self.closures:
+            return "rows beside the tree join bodies"
         if len(places) > most:
             return f"the model has {len(places)} links; at most {most} are allowed"
         if int(m.drives.count):
