@@ -84,7 +84,8 @@ class Bound:
         raise AttributeError(f"a {type(self).__name__} has no {name!r}{meant(name, known)}; it has {', '.join(known)}")
 
     def __reduce_ex__(self, protocol: object) -> str:
-        who = f"a {type(self).__name__}" if type(self).__repr__ is object.__repr__ else repr(self)
+        name = getattr(self, "name", None)
+        who = f"a {type(self).__name__}" + (f" {name!r}" if isinstance(name, str) else "")
         raise SimulationError(f"{who} cannot be copied or pickled: it is bound to memory of the device; {self._instead}")
 
 
