@@ -26,10 +26,12 @@ are, and which has few entries where trees branch (`solve_joined`):
 Its rows begin at the first speed that shares an element with theirs (a skyline). From the leaves to the roots it fills nothing.
 """
 
-NEAREST = {"double": 1e-8, "single": 1e-4}  # R of Newton's iteration, of the element's own response
+NEAREST = {"double": 1e-8, "single": 3e-2}  # R of Newton's iteration, of the element's own response
 SOFT = 1e-3  # R of the convex problem
 SMALL = {"double": 1e-12, "single": 1e-6}  # error, of that without impulses, which counts as none,
 ENOUGH = {"double": 1e-9, "single": 1e-5}  # and which is left as it is where it does not fall any more
+LEFT = {"double": 1.0, "single": 4.0}  # or times the error of speeds that count as none; impulses with so small an error stay
+FLAT = {"double": 0.0, "single": 0.25}  # of that error: what ends a convex problem
 AS_FOUND = {"double": 1e-10, "single": 1e-5}  # error up to which impulses stay as they are: rounding of gaps, which is not
 # to be met by impulses that rows which depend on each other leave open, would change these in every pass
 NEWTONS, LINES, CONVEX, SHIFTS, ROUNDS = 10, 6, 30, 4, 5
@@ -64,7 +66,8 @@ def cone_solver(real: str) -> str:
     """
     kind = "double" if real == "double" else "single"
     numbers = {
-        "NEAREST": NEAREST[kind], "SOFT": SOFT, "SMALL": SMALL[kind], "ENOUGH": ENOUGH[kind], "AS_FOUND": AS_FOUND[kind],
+        "NEAREST": NEAREST[kind], "SOFT": SOFT, "SMALL": SMALL[kind], "ENOUGH": ENOUGH[kind], "LEFT": LEFT[kind],
+        "FLAT": FLAT[kind], "AS_FOUND": AS_FOUND[kind],
         "NEWTONS": NEWTONS, "LINES": LINES, "CONVEX": CONVEX, "SHIFTS": SHIFTS, "ROUNDS": ROUNDS,
     }  # fmt: skip
     of_rows = len(VECTORS) + len(NUMBERS)
@@ -89,11 +92,11 @@ const auto solve_cones = [&](const int rows, const int count, const int speeds) 
 const auto is_off = [&](int r) { return soft_of(r) < real(0.0); };
 // joint speeds η = H x of impulses x, and speeds K η of a row
 const auto spread_all = [&](const auto& x) apart { for (int d = 0; d < speeds; ++d) cone_eta(d) = real(0.0);
-for (int e = 0; e < count; ++e) { const int size = size_of(e); const int* const where = where_of(e);
+for (int e = 0; e < count; ++e) { const int size = size_of(e); const auto where = where_of(e);
 for (int r = element[e]; r < element[e + 1]; ++r) { const real by = x(r); if (by == real(0.0)) continue; const int at = row_at(r);
 for (int i = 0; i < size; ++i) cone_eta(where[i]) += spread(at, i)*by; } } };
 const auto collect_one = [&](int e, int r) -> real { const int size = size_of(e), at = row_at(r);
-const int* const where = where_of(e); real sum = real(0.0);
+const auto where = where_of(e); real sum = real(0.0);
 for (int i = 0; i < size; ++i) sum += collect(at, i)*cone_eta(where[i]); return sum; };
 // projection of the three or one numbers from r on, q in and out; what kind of part of the set it is on: 0 the tip or an end of
 // the interval, 1 inside, 2 on the surface
@@ -160,7 +163,7 @@ const auto solve_joined = [&]() apart -> bool {
 for (int d = 0; d < speeds; ++d) { for (int s = sky_first[d]; s < d; ++s) cone_lower(d, s) = cone_upper(s, d) = real(0.0);
 cone_lower(d, d) = real(1.0); cone_eta(d) = real(0.0); }
 for (int e = 0; e < count; ++e) { const int r = element[e], rs = element[e + 1] - r, size = size_of(e), at = row_at(r);
-const int* const where = where_of(e);
+const auto where = where_of(e);
 for (int k = 0; k < rs; ++k) { const real by = cone_g(r + k); if (by == real(0.0)) continue; const int at = row_at(r + k);
 for (int i = 0; i < size; ++i) cone_eta(where[i]) += spread(at, i)*by; }
 if (cone_part(r) == real(0.0)) continue;
@@ -209,7 +212,7 @@ w /= real(rs); if (!(w > real(0.0))) w = real(1.0);
 cone_weight(r) = w; cone_pull(r) = <NEAREST>*w; if (!out) { scale += s/w; least += tiny_of(e)*tiny_of(e)/w; } }
 scale = wp::sqrt(scale); least = wp::max(wp::sqrt(least), <SMALL>*scale);
 real error = judge(at_p, at_u, at_f);
-if (error <= <AS_FOUND>*scale) return scale > real(0.0) ? error/scale : real(0.0);
+if (error <= wp::max(<AS_FOUND>*scale, <LEFT>*least)) return scale > real(0.0) ? error/scale : real(0.0);
 real best = error; for (int r = 0; r < rows; ++r) cone_best(r) = cone_p(r);
 for (int round = 0; round < <ROUNDS> && !(error <= least); ++round) {
 // Newton's iteration for Coulomb's law
@@ -234,7 +237,7 @@ const real now = judge(at_trial, at_trial_u, at_trial_f);
 if (now < (real(1.0) - real(0.1)*by)*error) { falls = true; error = now;
 for (int r = 0; r < rows; ++r) { cone_p(r) = cone_trial(r); cone_u(r) = cone_trial_u(r); cone_f(r) = cone_trial_f(r); } } } }
 if (error < best) { best = error; for (int r = 0; r < rows; ++r) cone_best(r) = cone_p(r); }
-if (falls || error <= <ENOUGH>*scale) { if (falls) continue; break; }
+if (falls || error <= wp::max(<ENOUGH>*scale, <LEFT>*least)) { if (falls) continue; break; }
 // convex problems with the sliding speed as it is; λ is kept in `trial`, W λ + b in `trial_u`, Π in `q`
 for (int r = 0; r < rows; ++r) { cone_trial(r) = cone_p(r); if (!is_loop(r)) cone_near(r) = cone_p(r); }
 const real renewed = round == 0 ? real(1.0) : real(0.5);  // of the sliding speed: where it would swing, half of it
@@ -261,7 +264,7 @@ for (int e = 0; e < count; ++e) { real q[3], c[3]; const int part = aim(e, real(
 cone_part(r) = real(part);
 for (int k = 0; k < rs; ++k) { c[k] = cone_q(r + k) - cone_trial(r + k); off += cone_weight(r)*c[k]*c[k]; }
 answer(r, rs, part, q, real(0.0), real(0.0), real(0.0), softened(r), false, c); }
-if (wp::sqrt(off) <= real(1e-6)*scale) break;
+if (wp::sqrt(off) <= wp::max(real(1e-6)*scale, <FLAT>*least)) break;
 if (!solve_joined()) break;
 real rise = real(0.0), slope = real(0.0);
 respond(at_direction, at_way);
@@ -288,5 +291,5 @@ error = judge(at_p, at_u, at_f);
 if (error < best) { best = error; for (int r = 0; r < rows; ++r) cone_best(r) = cone_p(r); }
 if (error <= least) break; } }
 for (int r = 0; r < rows; ++r) cone_p(r) = cone_best(r);
-return scale > real(0.0) ? best/scale : real(0.0); };
+return best > least ? best/scale : real(0.0); };
 """

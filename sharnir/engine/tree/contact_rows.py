@@ -24,19 +24,27 @@ from sharnir.emit.expressions import absolute, maximum, minimum, node, select, s
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, ROLLING, SPINNING
 from sharnir.engine.tree.row_storage import RESPONSES, ClosureView, LoopRows, RowLoopTree
 from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches, diagonal_of
+from sharnir.engine.tree.storage import TOGETHER
 from sharnir.laws.axis import not_
 
 UNBOUNDED = 1e30
-SLOW, SLANTED = 1e-3, 1e-6  # of what falls in a step, and of the speed of a point: approaches that are no impact
-SLOP = 1e-5  # of the scene's length: an overlap that is as small is left alone
+SLANTED = 1e-6  # of the speed of a point: an approach that is no impact
 BOUNCES = 2.0  # times what falls in a step: what approaches more slowly is not thrown back
 IMPACTS = 40  # rounds of impacts that follow each other in an instant
 PARTINGS = 10  # rounds, at most, in which overlapping bodies are displaced
-SETTLED = 1e-7  # of the bound of a moment: what the normal impulse may change of it in the last pass
-HELD = 1e-8  # of a point's own response: how much it yields to what changes its normal impulse from step to step, so that
-# impulses which depend on each other stay near those of the last step
 ALIGNED = 1e-4  # rad, by which the axes of rolling friction may be off
-NEAR = 1e-9  # rad or of the scene's length: gaps that are closed
+ROUNDING = {
+    "near_gap": (1e-9, 1e-6),  # rad or of the scene's length: gaps that are closed
+    "least_fall": (1e-3, 1e-2),  # of what falls in a step: an approach that is no impact
+    "still": (0.0, 1e-2),  # of the same: the speed of an axis that is at rest
+    "slop": (1e-5, 1e-4),  # of the scene's length: an overlap that is as small is left alone
+    "settled": (1e-7, 1e-5),  # of the bound of a moment: what the normal impulse may change of it in the last pass
+    # of a point's own response: how much it yields to what changes its normal impulse from step to step, so that impulses which
+    # depend on each other stay near those of the last step
+    "yields": (1e-8, 1e-5),
+}
+"""In double and in single precision."""
+NEAR, SLOW, SLOP, STILL = (value(name) for name in ("near_gap", "least_fall", "slop", "still"))
 
 
 class Contact(Kind):
@@ -263,7 +271,7 @@ class Friction(AxisLaw):
         a, p = c.a, c.impulse(0)
         c.force = Vector(p, 0.0, 0.0)
         held = absolute(p) < c.row(0, "high") * (1.0 - 1e-9)
-        stops = held & not_(a.stuck > 0.5) & (absolute(a.u0) > 0.0)
+        stops = held & not_(a.stuck > 0.5) & (absolute(a.u0) > STILL * c.rows.tree.fall)
         a.stuck = select(held, 1.0, 0.0)
         return stops
 
@@ -459,10 +467,10 @@ unsolved = solve_cones(rows, n_elements, n_speeds);
 for (int r = n_equal; r < rows; ++r) {place("rest")} = cone_p(r) - {place("impulse")};
 if (n_equal > 0) {{ for (int d = 0; d < speeds; ++d) cone_eta(d) = real(0.0);
 for (int c = n_equal_closures; c < n_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
-const int at = row_at(r), size = t_where_start[c + 1] - t_where_start[c]; const int* const where = t_where + t_where_start[c];
+const int at = row_at(r), size = t_where_start[c + 1] - t_where_start[c]; const Table where = t_where + t_where_start[c];
 for (int i = 0; i < size; ++i) cone_eta(where[i]) += {y}*{place("rest")}; }}
 for (int c = 0; c < n_equal_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
-const int at = row_at(r), size = t_where_start[c + 1] - t_where_start[c]; const int* const where = t_where + t_where_start[c];
+const int at = row_at(r), size = t_where_start[c + 1] - t_where_start[c]; const Table where = t_where + t_where_start[c];
 for (int i = 0; i < size; ++i) {place("rest")} -= {x}*cone_eta(where[i]); }} }} }}"""
 
 
@@ -491,21 +499,40 @@ def solver_text(real: str, place: Any, at_response: Any) -> str:
     return "\n".join([*(f"#define {name} {text}" for name, text in used.items()), cone_solver(real)])
 
 
+TABLE = f"""#ifdef __CUDA_ARCH__
+struct Table {{ int* data; CUDA_CALLABLE int& operator[](int k) const {{ return data[{TOGETHER}*k]; }}
+CUDA_CALLABLE Table operator+(int k) const {{ return {{data + {TOGETHER}*k}}; }} }};
+#else
+typedef int* Table;
+#endif"""
+"""C++: an array of whole numbers of a world; on a GPU those of TOGETHER worlds stand beside each other."""
+
+
+def table_of_world(owner: str) -> str:
+    """C++: where the tables of a world begin; `owner` has them."""
+    together = f"w/{TOGETHER}*({TOGETHER}*{owner}row_table_size) + w%{TOGETHER}*{owner}row_table_world"
+    return f"{{{owner}row_tables.data + {together}}}"
+
+
 class LawRows(LoopRows):
     """Rows of any forest with those of laws, which are others in every step: every world has its own tables."""
 
     kinds = WITH_LAWS
     kept = (*RESPONSES, "h", "k")
 
+    table_type = TABLE
+
     def tables_of_world(self, owner: str) -> str:
-        return f" + w*{owner}row_table_size"
+        return table_of_world(owner)
 
     def last_head(self, owner: str) -> list[str]:
         lines = ["const int at_cone = at_matrix + 2*n_matrix;"]
         lines.append(f"const int memory_with_rows = {owner}memory_size_of_world; (void)memory_with_rows;")
-        lines.append("const int* const element = t_element; const int* const sky_first = t_sky_first;")
-        lines.append("const int* const sky_start = t_sky_start;")
+        lines.append("const Table element = t_element; const Table sky_first = t_sky_first;")
+        lines.append("const Table sky_start = t_sky_start;")
         zeros = ", ".join(f"{name} = real(0.0)" for name in ("unsolved", "overlap", "bounce", "taken_now", "lifted"))
+        rounding = (f"{name} = sizeof(real) == 8 ? real({x!r}) : real({y!r})" for name, (x, y) in ROUNDING.items())
+        lines.append(f"const real {', '.join(rounding)};")
         return [*lines, f"real {zeros};", "bool overlaps = false, last_impact = true; int parting = 0, impact = 0;"]
 
     def unless_resting(self) -> Iterator[None]:
@@ -571,7 +598,7 @@ class LawRows(LoopRows):
         p.forget(f"""if (!resting) for (int e = 0; e < n_elements; ++e) {{ const int r = element[e], c = t_of[e], at = row_at(r);
 if (t_kind[c] == {CONTACT} && {soft} == real(0.0)) {{ real own = real(0.0);
 for (int i = 0; i < size_of(e); ++i) own += spread(at, i)*collect(at, i);
-{near} = {soft} = real({HELD})*own; }} }}""")
+{near} = {soft} = yields*own; }} }}""")
 
     def solve(self) -> None:
         self.program.forget(solve_text(self.row_place, self._place))
@@ -580,7 +607,7 @@ for (int i = 0; i < size_of(e); ++i) own += spread(at, i)*collect(at, i);
         self.program.forget(f"""if (!resting) for (int c = n_equal_closures; c < n_closures; ++c)
 if (t_kind[c] == {SPINNING} || t_kind[c] == {ROLLING}) {{ const int r = t_row_start[c], point = r - (int){back};
 const real now = {lever}*wp::max(real(0.0), {self._place("impulse", "point")} + {self._place("rest", "point")});
-if (wp::abs(now - {self._place("high", "r")}) > real({SETTLED})*now) ++changed; }}""")
+if (wp::abs(now - {self._place("high", "r")}) > settled*now) ++changed; }}""")
 
     def say_ends(self) -> None:
         super().say_ends()

@@ -12,12 +12,12 @@ from sharnir.collision.data import CYLINDER as CYLINDER_KIND
 from sharnir.collision.data import ELLIPSOID as ELLIPSOID_KIND
 from sharnir.contact.cones import cone_memory
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, PARAMETERS, ROLLING, SPEEDS, SPINNING
-from sharnir.engine.tree.contact_rows import LawRows
+from sharnir.engine.tree.contact_rows import TABLE, LawRows, table_of_world
 from sharnir.engine.tree.forest import HINGE, PRESCRIBED, SLIDER
 from sharnir.engine.tree.row_runtime import AT_BLOW, carried, kept
 from sharnir.engine.tree.row_storage import COUNTS, LAW_TABLES, PER_ROW, RESPONSES, TABLES
 from sharnir.engine.tree.row_storage import WORK as CLOSURE_WORK
-from sharnir.engine.tree.runtime import DONE, HINGE_AT, NATIVE, SLIDER_AT, Q, TreeStep
+from sharnir.engine.tree.runtime import DONE, HINGE_AT, NATIVE, SLIDER_AT, Q, TreeStep, row_table
 from sharnir.engine.tree.storage import offsets
 from sharnir.types import real, vec3
 
@@ -35,39 +35,41 @@ AT_KIND, AT_A = (wp.constant(len(COUNTS) + TABLES.index(name)) for name in ("kin
 CYLINDER, CONE, ELLIPSOID = (int(k) for k in (CYLINDER_KIND, CONE_KIND, ELLIPSOID_KIND))
 
 
-def room_of(points: int, axes: int, path: int, turning: int = 0) -> dict[str, int]:
+def room_of(points: int, axes: int, path: int, turning: int, numbers: int, speeds: int) -> dict[str, int]:
     """How much room the rows of so many points and axes with laws need: closures, rows and links on their paths.
 
     Args:
         path: links on the path of a closure, at most.
         turning: rows of a point that resist turning.
+        numbers: of a row on all joints of its path, at most.
+        speeds: of all joints.
     """
     points = min(points, MOST_ROWS // (3 + turning))
     closures, rows = points * (1 + turning) + 2 * axes, points * (3 + turning) + 2 * axes
-    return {"closures": closures, "rows": rows, "paths": closures * path, "path": path}
+    return {"closures": closures, "rows": rows, "paths": closures * path, "numbers": numbers, "speeds": speeds}
 
 
 def table_room(room: dict[str, int], tables: Any, links: int) -> dict[str, int]:
     """More entries of the tables of rows than those of `tables`, by name."""
     closures, rows, paths = room["closures"], room["rows"], room["paths"]
     sizes = tables.sizes()
-    all_closures, speeds = closures + len(tables.closures) + 1, 6 * links
+    all_closures, speeds = closures + len(tables.closures) + 1, room["speeds"]
     out = dict.fromkeys(("kind", "a", "b", "row_start", "path_start"), closures)
     out |= dict.fromkeys(("path", "offset", "speeds"), paths) | {"y_start": rows}
     out |= dict.fromkeys(("element", "of"), sizes["rows"] + all_closures) | {
         "where_start": all_closures,
         "near": 2 * all_closures,
     }
-    out |= {"where": 6 * (paths + len(tables.tables["path"])), "sky_first": speeds, "sky_start": speeds}
+    out |= {"where": closures * room["numbers"] + 6 * len(tables.tables["path"]), "sky_first": speeds, "sky_start": speeds}
     return out | dict.fromkeys(("width", "place", "root", "next", "near_start", "queue"), links + 1)
 
 
-def law_memory(room: dict[str, int], tables: Any, links: int) -> int:
+def law_memory(room: dict[str, int], tables: Any) -> int:
     """Numbers of working memory for the rows of laws, beside those of `tables`."""
-    rows, speeds, sizes = room["rows"], 6 * links, tables.sizes()
+    rows, speeds, sizes = room["rows"], room["speeds"], tables.sizes()
     work = sum(CLOSURE_WORK.values()) * room["closures"] + len(PER_ROW) * rows
     kept = len(LawRows.kept)
-    work += kept * rows * 6 * room["path"] + (kept - len(RESPONSES)) * sizes["responses"]
+    work += kept * rows * room["numbers"] + (kept - len(RESPONSES)) * sizes["responses"]
     return work + cone_memory(rows + sizes["rows"], speeds, speeds * (speeds + 1) // 2)
 
 
@@ -97,7 +99,7 @@ for (int i = 0; i < links; ++i) { t_queue[i] = -1; t_next[i] = -1; }
 for (int i = 0; i < links; ++i) { t_next[i] = t_queue[t_root[i]]; t_queue[t_root[i]] = i; }
 // a walk: trees that are found wait in `sky_first`, where there is room
 for (int begin = 0; begin < links; ++begin) if (t_root[begin] == begin && t_queue[begin] >= 0) {
-int head = 0, tail = 0; int* const wait = t_sky_first; wait[tail++] = begin;
+int head = 0, tail = 0; const Table wait = t_sky_first; wait[tail++] = begin;
 int from = begin;  // the walk begins at what a first one ends with
 for (int turn = 0; turn < 2; ++turn) {
 if (turn == 1) { for (int k = 0; k < tail; ++k) t_sky_start[wait[k]] = 0; wait[0] = from; tail = 1; }
@@ -121,8 +123,9 @@ t_element[elements] = row; t_of[elements] = n; ++elements; } }
 t_where_start[c] = at_where; t_element[elements] = r;
 for (int d = 0; d < speeds; ++d) { t_sky_start[d] = at_sky - t_sky_first[d]; at_sky += d - t_sky_first[d] + 1; }"""
 GATHER = f"""{NATIVE}
-int* const all = x.row_tables.data + w*x.row_table_size;
-{" ".join(f"int* const t_{name} = {table_at(name)};" for name in NAMES)}
+{TABLE}
+const Table all = {table_of_world("x.")};
+{" ".join(f"const Table t_{name} = {table_at(name)};" for name in NAMES)}
 const int equal = all[{COUNTS.index("equal")}], equal_closures = all[{COUNTS.index("equal_closures")}], links = x.links;
 const int* const kinds = x.kind.data + w*links; const int* const bases = x.base.data + w*links;
 const int* const acts = x.acts.data + w*links;
@@ -290,14 +293,13 @@ def store_contacts(t: wp.array(dtype=TreeStep), w: int):
         if kind == IS_HINGE or kind == IS_SLIDER:
             t[0].state.friction_impulse[t[0].axis[i], w] = real(0.0)
             t[0].state.limit_impulse[t[0].axis[i], w] = real(0.0)
-    first = w * t[0].row_table_size
-    at_kind = first + t[0].row_tables[first + AT_KIND] + t[0].closures
-    at_link = first + t[0].row_tables[first + AT_A] + t[0].closures
-    count = t[0].row_tables[first] - t[0].closures
+    at_kind = row_table(t, AT_KIND, w) + t[0].closures
+    at_link = row_table(t, AT_A, w) + t[0].closures
+    count = row_table(t, 0, w) - t[0].closures
     for k in range(count):
-        kind = t[0].row_tables[at_kind + k]
+        kind = row_table(t, at_kind + k, w)
         if kind == IS_FRICTION or kind == IS_LIMIT:
-            axis = t[0].axis[t[0].row_tables[at_link + k]]
+            axis = t[0].axis[row_table(t, at_link + k, w)]
             force = carried(t, t[0].closures + k, w)[0] * scale
             if kind == IS_FRICTION:
                 t[0].state.friction_impulse[axis, w] = force

@@ -325,9 +325,9 @@ class LoopRows(RowMath):
         bounds = {"dependent": DEPENDENT, "held": HELD, "wide": WIDE}
         parts = [f"{name} = sizeof(real) == 8 ? real({x!r}) : real({y!r})" for name, (x, y) in bounds.items()]
         lines.append("const real " + ", ".join(parts) + "; (void)wide;")
-        lines.append(f"const int* const t_all = {owner}row_tables.data{self.tables_of_world(owner)};")
+        lines.append(f"{self.table_type}\nconst Table t_all = {self.tables_of_world(owner)};")
         lines += [f"const int n_{name} = t_all[{k}]; (void)n_{name};" for k, name in enumerate(COUNTS)]
-        lines += [f"const int* const t_{name} = t_all + t_all[{len(COUNTS) + k}];" for k, name in enumerate(TABLES)]
+        lines += [f"const Table t_{name} = t_all + t_all[{len(COUNTS) + k}];" for k, name in enumerate(TABLES)]
         lines += [f"const int at_links = memory_size, at_closures = at_links + {self.tree.row_size}*(links + 1);"]
         lines += [f"const int at_rows = at_closures + {self.record}*n_closures;"]
         lines += [f"const int at_y = at_rows + {len(PER_ROW)}*n_rows, at_matrix = at_y + {len(self.kept)}*n_responses;"]
@@ -348,9 +348,12 @@ class LoopRows(RowMath):
         """C++ after the program."""
         return []
 
+    table_type = "typedef const int* Table;"
+    """C++: what an array of whole numbers is."""
+
     def tables_of_world(self, owner: str) -> str:
         """C++: where the tables of a world begin."""
-        return ""
+        return f"{owner}row_tables.data"
 
     def last_head(self, owner: str) -> list[str]:
         """The last declarations."""
