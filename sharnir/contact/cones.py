@@ -33,10 +33,11 @@ Elements that share joint speeds, directly or through others, are an island. In 
 up: these are swept, one element after the other, with the joint speeds kept up to date (block Gauss-Seidel, forth and back).
 """
 
-NEAREST = {"double": 1e-8, "single": 1e-4}  # R of Newton's iteration, of the element's own response,
-FIRMER, FIRMEST = 100.0, 2e-2  # by how much it grows where a step does not help, and at most
+NEAREST = {"double": 1e-8, "single": 3e-2}  # R of Newton's iteration, of the element's own response,
+FIRMER, FIRMEST = 100.0, {"double": 2e-2, "single": 3e-2}  # by how much it grows where a step does not help, and at most
 SMALL = {"double": 1e-12, "single": 1e-6}  # error, of that without impulses, which counts as none,
 ENOUGH = {"double": 1e-9, "single": 1e-5}  # and which is left as it is where it does not fall any more
+LEFT = {"double": 0.0, "single": 4.0}  # or times the error of speeds that count as none; impulses with so small an error stay
 AS_FOUND = {"double": 1e-10, "single": 1e-5}  # error up to which impulses stay as they are: rounding of gaps, which is not
 # to be met by impulses that rows which depend on each other leave open, would change these in every pass
 SMOOTH, SMOOTHEST, FALLS = 1e-4, 0.1, 0.2  # μ to begin with, at least and at most, of the scale; what a step leaves of it
@@ -92,8 +93,8 @@ def cone_solver(real: str) -> str:
     """
     kind = "double" if real == "double" else "single"
     numbers = {
-        "NEAREST": NEAREST[kind], "FIRMER": FIRMER, "FIRMEST": FIRMEST, "STOPPED": STOPPED,
-        "SMALL": SMALL[kind], "ENOUGH": ENOUGH[kind], "AS_FOUND": AS_FOUND[kind],
+        "NEAREST": NEAREST[kind], "FIRMER": FIRMER, "FIRMEST": FIRMEST[kind], "STOPPED": STOPPED,
+        "SMALL": SMALL[kind], "ENOUGH": ENOUGH[kind], "AS_FOUND": AS_FOUND[kind], "LEFT": LEFT[kind],
         "SMOOTH": SMOOTH, "SMOOTHEST": SMOOTHEST, "FALLS": FALLS,
         "FINER": FINER, "CALM": CALM, "NEARLY": NEARLY, "CALMING": CALMING,
         "FEWEST": FEWEST, "MOST_SWEPT": MOST_SWEPT, "ELEMENTS": ELEMENTS, "LOOK": LOOK,
@@ -128,12 +129,12 @@ int from = 0, to = 0, begin = 0, end = 0, swept_now = 0;  // elements and joint 
 const auto is_off = [&](int r) { return soft_of(r) < real(0.0); };
 // joint speeds η = H x of impulses x, and speeds K η of a row
 const auto spread_all = [&](const auto& x) apart { for (int d = begin; d < end; ++d) cone_eta(d) = real(0.0);
-for (int e = from; e < to; ++e) { const int size = size_of(e); const int* const where = where_of(e);
+for (int e = from; e < to; ++e) { const int size = size_of(e); const auto where = where_of(e);
 for (int r = element[e], stop = r + rows_of(e); r < stop; ++r) { const real by = x(r); if (by == real(0.0)) continue;
 const int at = row_at(r);
 for (int i = 0; i < size; ++i) cone_eta(where[i]) += spread(at, i)*by; } } };
 const auto collect_one = [&](int e, int r) -> real { const int size = size_of(e), at = row_at(r);
-const int* const where = where_of(e); real sum = real(0.0);
+const auto where = where_of(e); real sum = real(0.0);
 for (int i = 0; i < size; ++i) sum += collect(at, i)*cone_eta(where[i]); return sum; };
 real scale = real(0.0), least = real(0.0), usual = real(0.0), error = real(0.0), mu = real(0.0), hold = <NEAREST>;
 // max(0, x) and its derivative, smooth where m > 0
@@ -211,7 +212,7 @@ const auto solve_joined = [&]() apart -> bool {
 for (int d = begin; d < end; ++d) { for (int s = sky_first[d]; s < d; ++s) cone_lower(d, s) = cone_upper(s, d) = real(0.0);
 cone_lower(d, d) = real(1.0); cone_eta(d) = real(0.0); }
 for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e), size = size_of(e), at = row_at(r);
-const int* const where = where_of(e);
+const auto where = where_of(e);
 for (int k = 0; k < rs; ++k) { const real by = cone_g(r + k); if (by == real(0.0)) continue; const int at = row_at(r + k);
 for (int i = 0; i < size; ++i) cone_eta(where[i]) += spread(at, i)*by; }
 if (cone_part(r) == real(0.0)) continue;
@@ -261,7 +262,7 @@ cone_weight(r) = w; } };
 // one element after the other, in place: joint speeds follow the impulses
 const auto sweep_once = [&](bool back) apart -> real { real sum = real(0.0);
 for (int k = from; k < to; ++k) { const int e = back ? from + to - 1 - k : k, r = element[e], size = size_of(e);
-const int* const where = where_of(e); const real w = cone_weight(r);
+const auto where = where_of(e); const real w = cone_weight(r);
 if (rows_of(e) == 1) { if (is_loop(r) && is_off(r)) continue;
 real rates[5]; const real p = cone_p(r); real q = p - (collect_one(e, r) + cone_b(r) + wp::max(soft_of(r), real(0.0))*p)/w;
 project(r, 1, real(0.0), &q, rates); const real by = q - p; if (by == real(0.0)) continue;
@@ -360,7 +361,7 @@ const auto solve_jointed = [&]() apart { real best = error; keep();
 for (int round = 0; round < <ROUNDS> && !(error <= least); ++round) { const bool falls = iterate();
 if (error < best) { best = error; keep(); }
 if (falls) continue;
-if (best <= <ENOUGH>*scale) { if (round == <ROUNDS> - 1) break;  // other points may be open, or slide
+if (best <= wp::max(<ENOUGH>*scale, <LEFT>*least)) { if (round == <ROUNDS> - 1) break;  // other points may be open, or slide
 sweep(real(0.0), <LOOK>, false); error = judge(at_p, at_u, at_f); continue; }
 take_best();
 follow(round == 0 ? wp::min(wp::max(real(10.0)*best/scale, <SMOOTH>), <SMOOTHEST>) : <SMOOTHEST>, best);
@@ -380,12 +381,12 @@ if (error > enough) { made += sweep(<FINER>*enough, most - swept - made, false);
 swept_now = wp::max(swept_now, made); };
 const auto solve_island = [&](int island) apart -> real { const int how = way_of(island);
 const bool known = open_island(island, false);
-const bool as_found = error <= <AS_FOUND>*scale 
+const bool as_found = error <= wp::max(<AS_FOUND>*scale, <LEFT>*least) 
 || (how > <NEWTON> && error <= (last || opened ? real(1.0) : <CALM>)*sought*usual);
 if (!as_found) { if (!known) open_island(island, true);
 if (how == <JOINTED>) solve_jointed(); else solve_free(how); }
 hold = <NEAREST>;
-if (how == <JOINTED>) return error > least ? error/scale : real(0.0);
+if (how == <JOINTED>) return error > wp::max(real(1.0), <LEFT>)*least ? error/scale : real(0.0);
 return error > wp::max(least, <STOPPED>*usual) ? error/usual : real(0.0); };
 real left = real(0.0);
 for (int island = 0; island < islands; ++island) {

@@ -14,16 +14,16 @@ import warp as wp
 
 from sharnir.engine.tree.around import begin_links, begin_worlds, end_joints, end_links, end_worlds
 from sharnir.engine.tree.build import Plan
+from sharnir.engine.tree.closures import LOOSE, ROWS, SPEEDS, RowTables, closures_of
 from sharnir.engine.tree.closures import PARAMETERS as CLOSURE_NUMBERS
-from sharnir.engine.tree.closures import ROWS, RowTables, closures_of
 from sharnir.engine.tree.contact_runtime import entries_of, law_memory, room_of, table_room
 from sharnir.engine.tree.forest import BALL, HINGE, LAWS, PRESCRIBED, ROTOR, SEVERAL, SLIDER, SLIDES, TURNS
 from sharnir.engine.tree.generic import generic_kernel
 from sharnir.engine.tree.placement import threads
 from sharnir.engine.tree.row_storage import KEPT, packed_tables, row_memory
-from sharnir.engine.tree.runtime import LAWS_CHANGED, LOG_ROW, ROOM, SLOTS, TOGETHER, Impacts, TreeSettings, TreeStep
+from sharnir.engine.tree.runtime import LAWS_CHANGED, LOG_ROW, ROOM, SLOTS, Impacts, TreeSettings, TreeStep
 from sharnir.engine.tree.special import Specialized, acting_laws
-from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART
+from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART, TOGETHER
 from sharnir.errors import StepWarning
 from sharnir.model import KINEMATIC, Control, Model, State, fill, scene_scale
 from sharnir.rope.solver import HEARD, MOST_PASSES, NEVER
@@ -44,7 +44,7 @@ LAW_TOLERANCE, LEAST_LAW = 1e-12, 1e-14  # of the scene's impulses: by which a l
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
 PACKAGE = os.path.dirname(os.path.dirname(__file__))  # whose files a warning is not told of
 PASSES = 30  # of an iteration: then the step is divided
-MOST_MEMORY = 6 << 30  # bytes of working memory on a GPU
+MOST_MEMORY = 16 << 30  # bytes of working memory on a GPU
 SPINS = 1000  # looks at whether steps have ended, before waiting for the device
 BLOCK = 64  # threads of a block of a GPU: few, so that few worlds occupy all of it
 LARGEST = 24  # links, up to which a model is specialized on a GPU unless told otherwise
@@ -52,7 +52,7 @@ MOST = 64  # links, up to which it is where that is asked for: the compiler take
 
 
 def touches_rigidly(model: Model) -> bool:
-    """Whether the contacts of a model are solved in joint coordinates: on a CPU.
+    """Whether the contacts of a model are solved in joint coordinates: on a CPU, in double precision.
 
     Not yet: treads, of which one step in 150 of a long drive is said to gain energy; wheels on differentials, where loads that
     depend on each other jump while steered wheels jam.
@@ -96,7 +96,7 @@ class Trees:
         self.work, self.taken, self.unsolved = (wp.zeros(m.worlds, dtype=real, device=m.device) for _ in range(3))
         self.rotors = [p.body for p in self.plan.places if p.kind == ROTOR]
         specializes = solver.specialize or (solver.specialize is None and len(self.plan.places) <= LARGEST)
-        if specializes and wp.get_device(m.device).is_cuda:
+        if specializes and m.collision is None and not self.closures and wp.get_device(m.device).is_cuda:
             begin_modules([begin_links.module, begin_worlds.module], m.device, BLOCK)
 
     @staticmethod
@@ -224,8 +224,9 @@ class Trees:
         if self.specialized:
             return self._specialize(t, control)
         solver._kernel = self._generic_kernel()
-        load_modules([solver._kernel.module], device)
-        if solver.collider is not None and m.worlds > 1:
+        solver._blocks = {"block_dim": TOGETHER} if solver.collider is not None and wp.get_device(device).is_cuda else {}
+        load_modules([solver._kernel.module], device, solver._blocks.get("block_dim"))
+        if solver.collider is not None and m.worlds > 1 and not solver._blocks:
             return self._a_memory_each(t), t
         self._give_memory(t)
         return alone(t, TreeStep, device), t
@@ -248,10 +249,11 @@ class Trees:
         if device.is_cuda:
             size = self._memory * np.dtype(np_real).itemsize
             most = min(MOST_MEMORY, device.total_memory // 8) // size // BLOCK * BLOCK
+            worlds = -(-worlds // TOGETHER) * TOGETHER
             worlds = min(worlds, max(BLOCK, min(most, (1 << 31) // self._memory // BLOCK * BLOCK)))
             self.solver._together = worlds
         t.memory = wp.zeros(self._memory * worlds, dtype=real, device=device)
-        t.memory_number, t.memory_world = (1, self._memory) if device.is_cpu else (worlds, 1)
+        t.memory_number, t.memory_world = (1, self._memory) if device.is_cpu else (TOGETHER, 1)
         t.memory_worlds = worlds
 
     def _set_tolerances(self, t: Any) -> None:
@@ -307,25 +309,36 @@ class Trees:
             t.row_tables = ints(packed_tables(tables))
             t.row_numbers = wp.array(numbers.ravel(), dtype=real, device=m.device)
             return memory
-        bases, depth = [int(p.base) for p in places], [1] * len(places)
-        for i, base in enumerate(bases):
-            depth[i] += depth[base] if base >= 0 else 0
+        sizes = [LOOSE if i in loose else SPEEDS[p.kind] for i, p in enumerate(places)]
+        depth, numbers_to = [1] * len(places), [*sizes]
+        for i, place in enumerate(places):
+            if place.base >= 0:
+                depth[i], numbers_to[i] = depth[i] + depth[place.base], numbers_to[i] + numbers_to[place.base]
         axes = int(sum(p.kind in (HINGE, SLIDER) for p in places))
         materials = materials_of(m)
         turning = 2 * any(x.rolling for x in materials) + any(x.torsion for x in materials)
-        path = min((4 if m.collision.belts else 2) * max(depth), len(places))
-        room = room_of(int(self.solver.collider.data.contacts.capacity), axes, path, turning)
+        ends, speeds = 4 if m.collision.belts else 2, sum(sizes)
+        path, most = min(ends * max(depth), len(places)), min(ends * max(numbers_to), speeds)
+        room = room_of(int(self.solver.collider.data.contacts.capacity), axes, path, turning, most, speeds)
         packed = packed_tables(tables, table_room(room, tables, len(places)))
-        t.row_tables, t.row_table_size = ints(packed * m.worlds), len(packed)
+        self._give_tables(t, np.array(packed, np.int32))
         more = np.zeros((sum(CLOSURE_NUMBERS.values()) * room["closures"], m.worlds))
         t.row_numbers = wp.array(np.concatenate([numbers, more]).ravel(), dtype=real, device=m.device)
         t.most_laws, t.most_rows, t.most_paths = room["closures"], room["rows"], room["paths"]
-        t.most_entries = entries_of(len(places))
+        t.most_entries = entries_of(room["speeds"])
         t.point_of = wp.zeros(room["closures"] * m.worlds, dtype=wp.int32, device=m.device)
         link_of = [self.plan.link_of.get(b, -1) for b in range(len(m.com))]
         t.link_of = ints(link_of)
         t.fall = 20.0
-        return memory + law_memory(room, tables, len(places))
+        return memory + law_memory(room, tables)
+
+    def _give_tables(self, t: Any, packed: np.ndarray) -> None:
+        """Tables of rows, of every world its own; on a GPU those of TOGETHER worlds stand beside each other."""
+        device, groups = wp.get_device(self.model.device), -(-self.model.worlds // TOGETHER)
+        own = np.tile(packed, TOGETHER) if device.is_cpu else np.repeat(packed, TOGETHER)
+        t.row_tables = wp.array(np.tile(own, groups), dtype=wp.int32, device=device)
+        t.row_table_size = len(packed)
+        t.row_table_number, t.row_table_world = (1, len(packed)) if device.is_cpu else (TOGETHER, 1)
 
     # ---- specialized code ----------------------------------------------------------------------------------------------------
 
@@ -333,6 +346,10 @@ class Trees:
         """Why this model has no specialized code; "" if it can have."""
         m, places = self.model, self.plan.places
         names = list(m.joint_names)
+        if m.collision is not None:
+            return "bodies touch"
+        if self.closures:
+            return "rows beside the tree join bodies"
         if len(places) > most:
             return f"the model has {len(places)} links; at most {most} are allowed"
         if int(m.drives.count):

@@ -94,6 +94,7 @@ class TreeSolver(Solver):
         self._one: Any = None  # makes one step, where one thread makes it
         self._steps, self._single, self._made = (wp.full(model.worlds, 1, dtype=wp.int32, device=self.device) for _ in range(3))
         self._count: int = 1
+        self._blocks: dict[str, int] = {}  # how the kernel is launched on a GPU
         self.report: Report = Report(self.done, self.residual, self.tolerance, verdict=self.verdict)
 
     def _cap(self, iterations: int | None) -> None:
@@ -173,7 +174,7 @@ class TreeSolver(Solver):
         raise NotImplementedError
 
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
-        wp.launch(self._kernel, dim=worlds, inputs=[step, first, steps], device=self.device)
+        wp.launch(self._kernel, dim=worlds, inputs=[step, first, steps], device=self.device, **self._blocks)
 
     def _launch(self, step: Any, first: int, worlds: int) -> None:
         self._make(step, first, worlds, self._steps)

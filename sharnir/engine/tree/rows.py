@@ -54,6 +54,16 @@ def times(m: Matrix, s: Any) -> Matrix:
     return Matrix([[x * s for x in r] for r in m.rows])
 
 
+def length(x: Vector) -> Any:
+    """Length of a vector."""
+    return sqrt(dot(x, x))
+
+
+def choose(condition: Any, x: Vector, y: Vector) -> Vector:
+    """One of two vectors."""
+    return Vector(*(select(condition, a, b) for a, b in zip(x, y, strict=True)))
+
+
 def lead_back(g: Vector, x: Vector) -> Vector:
     """(E + [g])⁻¹ x."""
     out: Vector = (x - cross(g, x) + g * dot(g, x)) * (1.0 / (1.0 + dot(g, g)))
@@ -420,7 +430,7 @@ def diagonal_of(joint: Any, link: Any) -> Callable[[list[Any], list[Any]], tuple
         return lambda y, x: (y, x)
     if isinstance(joint, Free):
         D3, H = link.D3, link.B
-        lower, upper = unit_lower(link.A3), unit_lower(D3)
+        lower, upper = unit_lower(link.A3, link.tree.tiny), unit_lower(D3, link.tree.tiny)
 
         def free(y: list[Any], x: list[Any]) -> tuple[list[Any], list[Any]]:
             u, g, l, n = Vector(*y[:3]), Vector(*y[3:]), Vector(*x[:3]), Vector(*x[3:])
@@ -429,12 +439,13 @@ def diagonal_of(joint: Any, link: Any) -> Callable[[list[Any], list[Any]], tuple
 
         return free
     several = isinstance(joint, SeveralAxes)
-    lower = unit_lower(held_response(link) if several else link.V3 if isinstance(joint, BallFriction) else link.D3)
+    D = held_response(link) if several else link.V3 if isinstance(joint, BallFriction) else link.D3
+    lower = unit_lower(D, link.tree.tiny)
     return lambda y, x: ([*lower_times(lower, Vector(*y))], [*lower_solve(lower, Vector(*x))])
 
 
-def unit_lower(D: Any) -> tuple[Any, Any, Any]:
-    """L₁₀, L₂₀, L₂₁ of D = L Δ Lᵀ, D symmetric and at least semi-definite, L with a unit diagonal."""
+def unit_lower(D: Any, tiny: Any) -> tuple[Any, Any, Any]:
+    """L₁₀, L₂₀, L₂₁ of D = L Δ Lᵀ, D symmetric and at least semi-definite, L with a unit diagonal; `tiny`: what is rounding."""
 
     def over(x: Any) -> Any:
         return select(x > 0.0, 1.0 / select(x > 0.0, x, 1.0), 0.0)
@@ -442,7 +453,7 @@ def unit_lower(D: Any) -> tuple[Any, Any, Any]:
     by = over(D[0, 0])
     a, b = D[1, 0] * by, D[2, 0] * by
     left = D[1, 1] - a * D[1, 0]
-    return a, b, (D[2, 1] - b * D[1, 0]) * over(select(left > 1e-14 * D[1, 1], left, 0.0))
+    return a, b, (D[2, 1] - b * D[1, 0]) * over(select(left > tiny * D[1, 1], left, 0.0))
 
 
 def lower_times(L: tuple[Any, Any, Any], y: Vector) -> Vector:
