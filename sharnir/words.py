@@ -26,6 +26,9 @@ def meant(word: str, known: Collection[str]) -> str:
     return f"; is {near[0]!r} meant?" if near else ""
 
 
+_signature = cache(inspect.signature)
+
+
 @cache
 def arguments_of(cls: type) -> tuple[str, ...]:
     """Names of what the classes of an object take; () where they take any."""
@@ -53,7 +56,7 @@ def check_arguments(who: str, function: Callable[..., Any], known: Collection[st
         if word not in known:
             raise ArgumentError(f"{who} has no argument {word!r}{meant(word, known)}; it takes {', '.join(known)}")
     try:
-        inspect.signature(function).bind(None, *args, **keywords)
+        _signature(function).bind(None, *args, **keywords)
     except TypeError as error:
         given = ", ".join([repr(a) for a in args] + [f"{k}={v!r}" for k, v in keywords.items()])
         raise ArgumentError(f"{who}: {error}; it takes {', '.join(known)}, got ({given})") from None
