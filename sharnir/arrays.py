@@ -389,6 +389,8 @@ class ArrayAccess:
     _begin_looking: Callable[[], None]
     _efforts_changed: Callable[..., None]
     _acts_changed: Callable[[], None]
+    _seen_acts: bytes
+    _idle_speeds: np.ndarray
 
     @property
     def q(self) -> Any:
@@ -514,10 +516,15 @@ class ArrayAccess:
         """Targets were written as arrays: joints on which nothing acted so far begin to be driven."""
         self.solver.driven = True
         c = self._commands
-        told = (c.servo_torque != 0).any(1)
-        spans = [slice(v, v + kind.v_size) for v, kind in zip(self.model.v_start, self.model.joint_kinds, strict=True)]
-        quiet = [k for k in np.flatnonzero(~(c.acts != 0).all(1)) if told[spans[k]].any()]
-        for k in quiet:
-            c.put("acts", int(k), 1)
-        if quiet:
-            self._acts_changed()
+        now = bytes(c.acts.data)
+        if now != self._seen_acts:
+            joints = np.repeat(np.arange(len(self.model.joint_kinds)), [k.v_size for k in self.model.joint_kinds])
+            self._seen_acts, self._idle_speeds = now, np.flatnonzero(~c.acts.all(1)[joints])
+        idle = self._idle_speeds
+        if not len(idle) or not c.servo_torque[idle].any():
+            return
+        for k, kind in enumerate(self.model.joint_kinds):
+            first = int(self.model.v_start[k])
+            if c.servo_torque[first : first + kind.v_size].any():
+                c.put("acts", k, 1)
+        self._acts_changed()

@@ -89,9 +89,9 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
 
     __slots__ = (
         "__weakref__", "_air", "_at_pose", "_attempts", "_bodies", "_bodies_lent", "_cables", "_clock", "_commands", "_content",
-        "_epoch", "_followers", "_forced", "_gears", "_gravities", "_hands", "_images", "_joints", "_known", "_lent", "_logs",
+        "_epoch", "_followers", "_forced", "_gears", "_gravities", "_hands", "_images", "_idle_speeds", "_joints", "_known", "_lent", "_logs",
         "_looks", "_measures", "_moving", "_nominal", "_on_cpu", "_on_divergence", "_pace", "_projected", "_read", "_reader",
-        "_recorder", "_rope_commands", "_rope_moving", "_ropes", "_sensors", "_shown", "_springs", "_start", "_state", "_target",
+        "_recorder", "_rope_commands", "_rope_moving", "_ropes", "_seen_acts", "_sensors", "_shown", "_springs", "_start", "_state", "_target",
         "_touched", "_touching", "_versions", "_views", "control", "model", "solver", "solver_name", "worlds",
     )  # fmt: skip
 
@@ -182,6 +182,7 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         self._looks: Any = None
         self._views: dict[str, np.ndarray] | None = None  # of all that changes, on the CPU
         self._shown: dict[str, Any] = {}
+        self._seen_acts, self._idle_speeds = b"", np.zeros(0, int)  # where something acts, and speeds of joints where nothing does
         self._bodies = {name: BodyView(self, i, name) for name, i in self.model.body_names.items()}
         self._joints = {name: JointView(self, i, name) for name, i in self.model.joint_names.items()}
         self._gears = {name: GearView(self, i, name) for name, i in self.model.gear_names.items()}
@@ -233,6 +234,8 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         if budget is None and iterations is None and self._is_plain and n <= self._chunk():
             report = self._attempts.several(n)
             self._pace = report.elapsed
+            if self._touching is not None:
+                self._touching.after()
             return report
         how = {"budget": budget, "iterations": iterations}
         done, took, late, tally = 0, 0.0, False, Sum(self.solver)
@@ -260,8 +263,8 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
 
     @property
     def _is_plain(self) -> bool:
-        """Whether nothing is done between steps: nobody records or steers, nothing touches, no sensor reads."""
-        return not (self._logs or self._hands.busy or self._followers or self._touching is not None or self._sensors.some)
+        """Whether nothing is done between steps: nobody records or steers, no sensor reads."""
+        return not (self._logs or self._hands.busy or self._followers or self._sensors.some)
 
     def _chunk(self) -> int:
         """Steps that are made in one go: few enough that Ctrl-C is heard, and that the guard looks in between."""

@@ -81,6 +81,7 @@ class Solver:
         self.residual, self.rope_residual, self.projected, self._sums = *(self.real[i] for i in range(3)), self.real[3:]
         self.verdict = self._counts[int(VERDICT)]
         self.parts.fill_(1)
+        self._counted: list[tuple[np.ndarray, memoryview, bytes]] | None = None  # what a launch counts, its memory, zeros
         self.driven = False
         """Whether something in the scene can give energy."""
         self.unguarded = 8
@@ -339,16 +340,19 @@ class Solver:
         if n == 1 or not self.grades.device.is_cpu:
             self._replay(self._graphs, n)
             return
-        counted = self.grades.numpy(), self.projected.numpy()
-        sums = [values.copy() for values in counted]
-        for values in sums:
-            values[:] = 0
+        if self._counted is None:
+            arrays = self.grades.numpy(), self.projected.numpy()
+            self._counted = [(a, memoryview(a.reshape(-1).view(np.uint8)), bytes(a.nbytes)) for a in arrays]  # type: ignore[arg-type]
+        counted = self._counted
+        sums: list[Any] = [None] * len(counted)
         for _ in range(n):
             self._replay(self._graphs, 1)
-            for values, total in zip(counted, sums, strict=True):
-                total += values
-        for values, total in zip(counted, sums, strict=True):
-            values[:] = total
+            for k, (values, raw, zeros) in enumerate(counted):
+                if bytes(raw) != zeros:  # as a rule nothing is counted
+                    sums[k] = values + (0 if sums[k] is None else sums[k])
+        for (values, _, _), total in zip(counted, sums, strict=True):
+            if total is not None:
+                values[:] = total
 
     def _replay(self, graphs: list[Callable[[], object]], n: int) -> None:
         if self._pool is None:

@@ -80,6 +80,7 @@ class Touching:
         self._count, self._lost = (getattr(self._data, n).numpy() if self._sim._on_cpu else None for n in ("count", "lost"))
         ropes = self._ropes if self._sim._on_cpu else None
         self._room = None if ropes is None else tuple(getattr(ropes, n).numpy() for n in ("lost", "most", "pairs", "crowded"))
+        self._full = FULL * self._data.capacity
         self._sim._views = None
 
     def points(self, world: int = 0) -> ContactPoints:
@@ -171,7 +172,7 @@ class Touching:
         """Tell of what began or ended; make room before there is too little of it."""
         if self._count is not None and self._lost is not None:
             most, lost = (self._count[0], self._lost[0]) if len(self._count) == 1 else (self._count.max(), self._lost.max())
-            if lost or most > FULL * self._data.capacity:
+            if lost or most > self._full:
                 self._grow(int(lost))
         if self._room is not None:
             lost, most, pairs, crowded = (int(x.max()) for x in self._room)

@@ -384,15 +384,19 @@ class SolverDirect(TreeSolver):
 
     def several(self, n: int) -> Report:
         """Some steps of what is bound, as usual; in one launch, kept short, where one thread makes them."""
-        if self._one is None or self._judges_each():
+        if self._one is None:
             assert self._bound is not None
             return self.step(self._bound[0], self._bound[1], n)
         started = perf_counter()
-        self._ask(n)
-        self._graphs[0]()
+        judged = self._judges_each()
+        self._ask(1 if judged else n)
+        if judged:
+            self._one_by_one(n)
+        else:
+            self._graphs[0]()
         if self._special:
             self._make_left(n)
-        elif self._leaves:
+        elif self._leaves and not judged:
             self._go_on()
         report = self.report
         report.deadline_missed = False
