@@ -37,6 +37,8 @@ NEAREST = {"double": 1e-8, "single": 1e-4}  # R of Newton's iteration, of the el
 FIRMER, FIRMEST = 100.0, 2e-2  # by how much it grows where a step does not help, and at most
 SMALL = {"double": 1e-12, "single": 1e-6}  # error, of that without impulses, which counts as none,
 ENOUGH = {"double": 1e-9, "single": 1e-5}  # and which is left as it is where it does not fall any more
+REDUCED, NEAR_ENOUGH = 1e-5, {"double": 1e-8, "single": 1e-4}  # what an iteration in a step leaves of the error that it found, and
+# at most of that without impulses: the passes of the step that follow find the rest of it, reduced as their own errors are
 AS_FOUND = {"double": 1e-10, "single": 1e-5}  # error up to which impulses stay as they are: rounding of gaps, which is not
 # to be met by impulses that rows which depend on each other leave open, would change these in every pass
 SMOOTH, SMOOTHEST, FALLS = 1e-4, 0.1, 0.2  # μ to begin with, at least and at most, of the scale; what a step leaves of it
@@ -94,6 +96,7 @@ def cone_solver(real: str) -> str:
     numbers = {
         "NEAREST": NEAREST[kind], "FIRMER": FIRMER, "FIRMEST": FIRMEST, "STOPPED": STOPPED,
         "SMALL": SMALL[kind], "ENOUGH": ENOUGH[kind], "AS_FOUND": AS_FOUND[kind],
+        "REDUCED": REDUCED, "NEAR_ENOUGH": NEAR_ENOUGH[kind],
         "SMOOTH": SMOOTH, "SMOOTHEST": SMOOTHEST, "FALLS": FALLS,
         "FINER": FINER, "CALM": CALM, "NEARLY": NEARLY, "CALMING": CALMING,
         "FEWEST": FEWEST, "MOST_SWEPT": MOST_SWEPT, "ELEMENTS": ELEMENTS, "LOOK": LOOK,
@@ -105,8 +108,7 @@ def cone_solver(real: str) -> str:
     of_speeds = enumerate((*SPEEDS, *ISLANDS))
     places += [f"#define cone_{name}(d) number(at_cone + {of_rows}*rows + {k}*speeds + (d))" for k, name in of_speeds]
     at = f"at_cone + {of_rows}*rows + {len(SPEEDS) + len(ISLANDS)}*speeds"
-    places.append(f"#define cone_lower(d, s) number({at} + 2*(sky_start[d] + (s)))")
-    places.append(f"#define cone_upper(s, d) number({at} + 2*(sky_start[d] + (s)) + 1)")
+    places.append(f"#define cone_entry(k) number({at} + (k))")
     text = SOLVER
     for name, x in numbers.items():
         text = text.replace(f"<{name}>", repr(x) if isinstance(x, int) else f"real({x!r})")
@@ -208,37 +210,49 @@ for (int j = 0; j < 3; ++j) { G[j] = real(0.0); for (int k = 0; k < 3; ++k) G[j]
 cone_g(r + i) = sum*by; cone_G0(r + i) = G[0]*by; cone_G1(r + i) = G[1]*by; cone_G2(r + i) = G[2]*by; } };
 // direction = g − G du, where (E + H G K) dη = H g, du = K dη
 const auto solve_joined = [&]() apart -> bool {
-for (int d = begin; d < end; ++d) { for (int s = sky_first[d]; s < d; ++s) cone_lower(d, s) = cone_upper(s, d) = real(0.0);
-cone_lower(d, d) = real(1.0); cone_eta(d) = real(0.0); }
+for (int d = begin; d < end; ++d) { const int row = 2*sky_start[d];
+for (int k = row + 2*sky_first[d]; k < row + 2*d; ++k) cone_entry(k) = real(0.0);
+cone_entry(row + 2*d) = real(1.0); cone_eta(d) = real(0.0); }
 for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e), size = size_of(e), at = row_at(r);
 const int* const where = where_of(e);
 for (int k = 0; k < rs; ++k) { const real by = cone_g(r + k); if (by == real(0.0)) continue; const int at = row_at(r + k);
 for (int i = 0; i < size; ++i) cone_eta(where[i]) += spread(at, i)*by; }
 if (cone_part(r) == real(0.0)) continue;
 if (rs == 1) { const real G = cone_G0(r);
-for (int i = 0; i < size; ++i) { const int d = where[i]; const real by = spread(at, i)*G;
-for (int j = 0; j < size; ++j) { const int s = where[j];
-if (s <= d) cone_lower(d, s) += by*collect(at, j); else cone_upper(d, s) += by*collect(at, j); } } continue; }
+for (int j = 0; j < size; ++j) { const int d = where[j], row = 2*sky_start[d];
+const real h = spread(at, j)*G, k = collect(at, j)*G;
+for (int i = 0; i < j; ++i) { const int s = where[i]; const real lower = h*collect(at, i), upper = spread(at, i)*k;
+const bool order = s < d; const int place = order ? row + 2*s : 2*(sky_start[s] + d);
+cone_entry(place) += order ? lower : upper; cone_entry(place + 1) += order ? upper : lower; }
+cone_entry(row + 2*d) += h*collect(at, j); } continue; }
 const int at_1 = row_at(r + 1), at_2 = row_at(r + 2);
 for (int j = 0; j < size; ++j) { const real x = collect(at, j), y = collect(at_1, j), z = collect(at_2, j);
 cone_row0(j) = cone_G0(r)*x + cone_G1(r)*y + cone_G2(r)*z;
 cone_row1(j) = cone_G0(r + 1)*x + cone_G1(r + 1)*y + cone_G2(r + 1)*z;
 cone_row2(j) = cone_G0(r + 2)*x + cone_G1(r + 2)*y + cone_G2(r + 2)*z; }
-for (int i = 0; i < size; ++i) { const int d = where[i]; const real x = spread(at, i), y = spread(at_1, i), z = spread(at_2, i);
-for (int j = 0; j < size; ++j) { const int s = where[j]; const real by = x*cone_row0(j) + y*cone_row1(j) + z*cone_row2(j);
-if (s <= d) cone_lower(d, s) += by; else cone_upper(d, s) += by; } } }
-// L U, L with a unit diagonal and U's diagonal, inverted, at lower(d, d)
-for (int d = begin; d < end; ++d) { const int first = sky_first[d];
-for (int s = first; s < d; ++s) { real lower = cone_lower(d, s), upper = cone_upper(s, d);
-for (int k = wp::max(first, sky_first[s]); k < s; ++k) { lower -= cone_lower(d, k)*cone_upper(k, s);
-upper -= cone_lower(s, k)*cone_upper(k, d); }
-cone_lower(d, s) = lower*cone_lower(s, s); cone_upper(s, d) = upper; }
-real own = cone_lower(d, d), x = cone_eta(d);
-for (int k = first; k < d; ++k) { own -= cone_lower(d, k)*cone_upper(k, d); x -= cone_lower(d, k)*cone_eta(k); }
+for (int j = 0; j < size; ++j) { const int d = where[j], row = 2*sky_start[d];
+const real x = spread(at, j), y = spread(at_1, j), z = spread(at_2, j), a = cone_row0(j), b = cone_row1(j), c = cone_row2(j);
+for (int i = 0; i < j; ++i) { const int s = where[i];
+const real lower = x*cone_row0(i) + y*cone_row1(i) + z*cone_row2(i);
+const real upper = spread(at, i)*a + spread(at_1, i)*b + spread(at_2, i)*c;
+const bool order = s < d; const int place = order ? row + 2*s : 2*(sky_start[s] + d);
+cone_entry(place) += order ? lower : upper; cone_entry(place + 1) += order ? upper : lower; }
+cone_entry(row + 2*d) += x*a + y*b + z*c; } }
+// L U, L with a unit diagonal and U's diagonal, inverted, on the diagonal: of row d the pairs L(d, k), U(k, d)
+for (int d = begin; d < end; ++d) { const int first = sky_first[d], row = 2*sky_start[d];
+for (int s = first; s < d; ++s) { const int other = 2*sky_start[s];
+real lower = cone_entry(row + 2*s), upper = cone_entry(row + 2*s + 1);
+for (int k = 2*wp::max(first, sky_first[s]); k < 2*s; k += 2) { lower -= cone_entry(row + k)*cone_entry(other + k + 1);
+upper -= cone_entry(other + k)*cone_entry(row + k + 1); }
+cone_entry(row + 2*s) = lower*cone_entry(other + 2*s); cone_entry(row + 2*s + 1) = upper; }
+real own = cone_entry(row + 2*d), x = cone_eta(d);
+for (int k = first; k < d; ++k) { const real lower = cone_entry(row + 2*k);
+own -= lower*cone_entry(row + 2*k + 1); x -= lower*cone_eta(k); }
 if (!(wp::abs(own) > real(0.0))) return false;
-cone_lower(d, d) = real(1.0)/own; cone_eta(d) = x; }
-for (int d = end - 1; d >= begin; --d) { const real x = cone_eta(d)*cone_lower(d, d); cone_eta(d) = x;
-for (int k = sky_first[d]; k < d; ++k) cone_eta(k) -= cone_upper(k, d)*x; }
+cone_entry(row + 2*d) = real(1.0)/own; cone_eta(d) = x; }
+for (int d = end - 1; d >= begin; --d) { const int row = 2*sky_start[d];
+const real x = cone_eta(d)*cone_entry(row + 2*d); cone_eta(d) = x;
+for (int k = sky_first[d]; k < d; ++k) cone_eta(k) -= cone_entry(row + 2*k + 1)*x; }
 for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e);
 real u[3] = {real(0.0), real(0.0), real(0.0)};
 const bool moves = cone_part(r) > real(0.0);
@@ -383,7 +397,8 @@ const bool known = open_island(island, false);
 const bool as_found = error <= <AS_FOUND>*scale 
 || (how > <NEWTON> && error <= (last || opened ? real(1.0) : <CALM>)*sought*usual);
 if (!as_found) { if (!known) open_island(island, true);
-if (how == <JOINTED>) solve_jointed(); else solve_free(how); }
+if (how == <JOINTED>) { if (!last) least = wp::max(least, wp::min(<REDUCED>*error, <NEAR_ENOUGH>*scale)); solve_jointed(); }
+else solve_free(how); }
 hold = <NEAREST>;
 if (how == <JOINTED>) return error > least ? error/scale : real(0.0);
 return error > wp::max(least, <STOPPED>*usual) ? error/usual : real(0.0); };

@@ -34,9 +34,9 @@ from sharnir.tables import table
 from sharnir.types import PRECISION, alone, begin_modules, load_modules, np_real, quat, real, vec3
 
 TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
-ACTED = {"double": 1e4, "single": 1.0}  # times as much, at most, where laws act: energy is not kept as finely there,
-SWEPT_FROM_REST = 1e-7  # and this where sweeps leave more
-FROM_REST = 1e-9  # and no more than this of what the scene's accelerations change in a step
+ACTED = {"double": 1e4, "single": 1.0}  # times as much, at most, where laws act: energy is not kept as finely there
+FROM_REST = 1e-9  # of what the scene's accelerations change in a step: no more than this is left where laws act, this where
+SWEPT_FROM_REST = 1e-7  # bodies are in contact, or about to be, and this where their impulses are swept
 LEAST_OF_LOOPS = 400  # passes that a step with loops may always take: one that is cut before may open them
 NO_NEARER = 400  # times the tolerance: changes below that do not fall any more are rounding
 ROUNDING = {"double": 1e-16, "single": 1e-7}  # rad or scene lengths, times the links: what changes by rounding
@@ -262,6 +262,7 @@ class Trees:
         least = TOLERANCE[PRECISION] * max(moved, FINEST)
         t.tolerance = least * max(1.0, 0.1 * float(solver.settings.tolerance.numpy()[2]))
         t.acted_tolerance = max(min(least * ACTED[PRECISION], FROM_REST * 2.0 * moved * moved), t.tolerance)
+        t.contact_tolerance = max(t.acted_tolerance, FROM_REST * 2.0 * moved * moved)
         t.swept_tolerance = max(t.acted_tolerance, SWEPT_FROM_REST * 2.0 * moved * moved)
         t.rounding = max(NO_NEARER * t.tolerance, ROUNDING[PRECISION] * len(places))
         impulse = mass * length * speed

@@ -27,7 +27,7 @@ const int* const sky_first = sky.data; const int* const sky_start = sky.data + s
 {cone_solver("double")}
 {{ const int rows = total;
 for (int r = 0; r < total; ++r) {{ cone_p(r) = p.data[r]; cone_b(r) = b.data[r]; }}
-const real left = solve_cones(total, 1, speeds, real({SWEPT}), false);
+const real left = solve_cones(total, 1, speeds, real({SWEPT}), way == {JOINTED});
 for (int r = 0; r < total; ++r) p.data[r] = cone_p(r);
 return left; }}"""
 

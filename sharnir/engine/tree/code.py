@@ -305,7 +305,7 @@ if (rest != real(1.0)) {{ part *= rest; tolerance *= rest;
             p.say("}")
             p.say("unknown = false; learned = false;")
             if tree.laws_are_rows:
-                p.say("if (n_rows > n_equal) tolerance = x.acted_tolerance;")
+                p.say(f"if (n_rows > n_equal) tolerance = {tree.rows.tolerance()};")
                 p.say("swept = 0; helped = opened = false;")
             solve(tree)
             missed = f"(failed && !(change <= real({LOOSE})*rounding))"

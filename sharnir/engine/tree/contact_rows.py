@@ -620,7 +620,7 @@ USED = {
 """What the solver of cones asks for, in C++."""
 MACROS = (
     *(name[: name.index("(")] for name in USED),
-    *("row_at", "spread", "collect", "soft_of", "low_of", "high_of", "cone_lower", "cone_upper"),
+    *("row_at", "spread", "collect", "soft_of", "low_of", "high_of", "cone_entry"),
     *(f"cone_{name}" for name in (*VECTORS, *NUMBERS, *SPEEDS, *ISLANDS)),
 )
 
@@ -664,6 +664,11 @@ class LawRows(LoopRows):
 
     def solver(self) -> list[str]:
         return [solver_text(self.tree.real, self.row_place, self._place)]
+
+    @staticmethod
+    def tolerance() -> str:
+        """C++: the tolerance of a step with laws; points of contact come first among these."""
+        return f"t_kind[n_equal_closures] == {CONTACT} ? x.contact_tolerance : x.acted_tolerance"
 
     def clear_laws(self) -> str:
         """C++ that clears what closures of laws keep: they are others in every step."""

@@ -200,6 +200,7 @@ class TreeStep:
     part: wp.array(dtype=real)  # s, length of the part that was reported
     taken: wp.array(dtype=real)  # J, that the last step's impacts took
     work: wp.array(dtype=real)  # J, that commands, drives and outer forces gave in the steps of a launch
+    contact_tolerance: real  # where there are points of contact
     swept_tolerance: real  # where impulses of contacts are swept
     per_change: real  # makes a change of the last iteration the residual that is reported
     hit: wp.array(dtype=wp.int32)  # 1 + the link that stopped in the last step
