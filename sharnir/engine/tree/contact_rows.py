@@ -22,9 +22,11 @@ from sharnir.contact.cones import ELASTIC, ISLANDS, JOINTED, NUMBERS, PARTED, SP
 from sharnir.emit.algebra import ZERO, Symmetric, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, minimum, node, select, sqrt, value
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, ROLLING, SPINNING
+from sharnir.engine.tree.forest import BALL, PRESCRIBED, SLIDES, TURNS
 from sharnir.engine.tree.islands import find_islands
+from sharnir.engine.tree.joints import Free, OneAxis
 from sharnir.engine.tree.row_storage import RESPONSES, ClosureView, LoopRows, RowLoopTree
-from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches, diagonal_of
+from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches, add_speeds, diagonal_of, has_speeds, to_speeds, ways
 from sharnir.engine.tree.storage import LinkView
 from sharnir.engine.tree.turning import with_gyroscopic
 from sharnir.laws.axis import not_
@@ -652,6 +654,9 @@ class LawRows(LoopRows):
         lines.append("const int* const sky_start = t_sky_start; const int* const first_element = t_first_element;")
         lines.append("const int* const first_speed = t_first_speed;")
         zeros = ", ".join(f"{name} = real(0.0)" for name in NUMBERS_OF_STEP)
+        special = " || ".join(f"kinds[i] == {kind}" for kind in (SLIDES, TURNS, PRESCRIBED))
+        lines.append("int n_by_path = n_equal_closures;  // closures that meet the equations of joints link by link")
+        lines.append(f"for (int i = 0; i < links; ++i) if ({special} || (kinds[i] == {BALL} && acts[i])) n_by_path = n_closures;")
         lines.append("const real fall_of_step = dt*wp::sqrt(gx*gx + gy*gy + gz*gz);")
         return [*lines, f"real {zeros};", "bool overlaps = false, last_impact = true; int parting = 0, impact = 0;"]
 
@@ -709,6 +714,47 @@ class LawRows(LoopRows):
     def _add(self, places: list[str], impulse: Any) -> None:
         for place, x in zip(places, (y for vector in impulse for y in vector), strict=True):
             self.program.write(place, self.program.read(place) + x)
+
+    def closures_by_path(self) -> Iterator[Any]:
+        with self.tree.sweep(), self.program.block("for (int c = 0; c < n_by_path; ++c) {"):
+            self.say_ends()
+            yield ClosureView(self, "c")
+
+    def _joints_with_speeds(self) -> Iterator[tuple[Any, Any, str]]:
+        """Links whose joint speeds rows change, their joints, and where these speeds are."""
+        p = self.program
+        for link in self.tree.links():
+            with p.block("if (t_place[i] >= 0) {"):
+                p.say(f"const int place = at_cone + {len(VECTORS) + len(NUMBERS)}*n_rows + t_place[i];")
+                for joint in ways(link):
+                    if has_speeds(joint):
+                        yield link, joint, "place"
+
+    def _of_rows(self, statement: str) -> str:
+        """C++: a statement for each joint speed `eta` of each row r of laws, at `at + i` of its responses."""
+        eta = f"number(at_cone + {len(VECTORS) + len(NUMBERS)}*n_rows + where[i])"
+        return f"""for (int c = n_equal_closures; c < n_closures; ++c) {{ const int* const where = t_where + t_where_start[c];
+const int size = t_where_start[c + 1] - t_where_start[c];
+for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{ const int at = row_at(r);
+for (int i = 0; i < size; ++i) {statement.replace("eta", eta)} }} }}"""
+
+    def answer_along_speeds(self) -> None:
+        p = self.program
+        with p.block("if (n_by_path < n_closures) {"):
+            for link, joint, place in self._joints_with_speeds():
+                for k, x in enumerate(to_speeds(joint, link)):
+                    p.write(f"number({place} + {k})", x)
+            p.forget(self._of_rows(f"{self.row_place('rest')} -= collect(at, i)*eta;"))
+
+    def correct_along_speeds(self) -> None:
+        p = self.program
+        with p.block("if (n_by_path < n_closures) {"):
+            first = f"at_cone + {len(VECTORS) + len(NUMBERS)}*n_rows"
+            p.forget(f"for (int d = 0; d < n_speeds; ++d) number({first} + d) = real(0.0);")
+            p.forget(self._of_rows(f"eta += spread(at, i)*{self.row_place('rest')};"))
+            for link, joint, place in self._joints_with_speeds():
+                size = 6 if isinstance(joint, Free) else 1 if isinstance(joint, OneAxis) else 3
+                add_speeds(joint, link, [p.read(f"number({place} + {k})") for k in range(size)])
 
     def diagonal(self, joint: Any, link: Any) -> Callable[[list[Any], list[Any]], dict[str, list[Any]]]:
         made = diagonal_of(joint, link)

@@ -158,6 +158,19 @@ class RowMath:
     def keep_laws(self) -> None:
         """What they did in the step."""
 
+    closures: Any
+
+    def closures_by_path(self) -> Iterator[Any]:
+        """Closures whose rows meet the joints' equations link by link."""
+        found: Iterator[Any] = self.closures()
+        return found
+
+    def answer_along_speeds(self) -> None:
+        """Reduce `rest` of the other rows by what the joints' own equations do to them."""
+
+    def correct_along_speeds(self) -> None:
+        """Correct the joints' equations by the impulses of the other rows."""
+
     def clear_taken(self) -> None:
         """Begin to sum up what an impact takes."""
 

@@ -433,6 +433,31 @@ def diagonal_of(joint: Any, link: Any) -> Callable[[list[Any], list[Any]], tuple
     return lambda y, x: ([*lower_times(lower, Vector(*y))], [*lower_solve(lower, Vector(*x))])
 
 
+def has_speeds(joint: Any) -> bool:
+    """Whether the joint's equation is a vector that `diagonal_of` turns: no law locks directions, and no path leads it."""
+    return isinstance(joint, OneAxis | Free) or joint is PLAIN_BALL
+
+
+def to_speeds(joint: Any, link: Any) -> list[Any]:
+    """The joint's own equation e in the coordinates of `diagonal_of`: x·e = k·ε of every row."""
+    e = equation(joint, link)
+    if isinstance(joint, Free):
+        u, g = Vector(*e[:3]), Vector(*e[3:])
+        return [*lower_solve(unit_lower(link.A3), u), *lower_solve(unit_lower(link.D3), g + link.D3 @ (link.B @ u))]
+    return [*lower_times(unit_lower(link.D3), Vector(*e))] if isinstance(joint, Ball) else e
+
+
+def add_speeds(joint: Any, link: Any, h: list[Any]) -> None:
+    """Add to the joint's own equation what is h in the coordinates of `diagonal_of`."""
+    e = equation(joint, link)
+    if isinstance(joint, Free):
+        u = lower_product(unit_lower(link.A3), Vector(*h[:3]))
+        h = [*u, *(lower_product(unit_lower(link.D3), Vector(*h[3:])) - link.D3 @ (link.B @ u))]
+    elif isinstance(joint, Ball):
+        h = [*upper_solve(unit_lower(link.D3), Vector(*h))]
+    put_equation(joint, link, [a + b for a, b in zip(e, h, strict=True)])
+
+
 def unit_lower(D: Any) -> tuple[Any, Any, Any]:
     """L₁₀, L₂₀, L₂₁ of D = L Δ Lᵀ, D symmetric and at least semi-definite, L with a unit diagonal."""
 
@@ -456,6 +481,19 @@ def lower_solve(L: tuple[Any, Any, Any], x: Vector) -> Vector:
     a, b, c = L
     second = x[1] - a * x[0]
     return Vector(x[0], second, x[2] - b * x[0] - c * second)
+
+
+def lower_product(L: tuple[Any, Any, Any], x: Vector) -> Vector:
+    """L x."""
+    a, b, c = L
+    return Vector(x[0], a * x[0] + x[1], b * x[0] + c * x[1] + x[2])
+
+
+def upper_solve(L: tuple[Any, Any, Any], y: Vector) -> Vector:
+    """L⁻ᵀ y."""
+    a, b, c = L
+    second = y[1] - c * y[2]
+    return Vector(y[0] - a * second - b * y[2], second, y[2])
 
 
 def friction_response(link: Any) -> Callable[[Impulse, Impulse, Any, Any, Any], Answer]:
@@ -628,7 +666,8 @@ def correct_impulses(tree: Any, own_answer: Callable[..., Any]) -> None:
     rows = tree.rows
     for r in rows.range(0, rows.size("rows")):
         rows.put("rest", r, rows.get("gap", r) * -0.5)
-    for c in rows.closures():
+    rows.answer_along_speeds()
+    for c in rows.closures_by_path():
         for link, at in rows.path(c):
             for joint in ways(link):
                 for r in c.row_range():
@@ -637,7 +676,8 @@ def correct_impulses(tree: Any, own_answer: Callable[..., Any]) -> None:
     rows.solve()
     for r in rows.range(0, rows.size("rows")):
         rows.put("impulse", r, select(rows.get("soft", r) >= 0.0, rows.get("impulse", r) + rows.get("rest", r), 0.0))
-    for c in rows.closures():
+    rows.correct_along_speeds()
+    for c in rows.closures_by_path():
         for link, at in rows.path(c):
             for joint in ways(link):
                 for r in c.row_range():
