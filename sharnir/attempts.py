@@ -75,19 +75,20 @@ class Attempts:
 
     def once(self) -> Report:
         """One step; of one world in which nothing was changed it is made here, in the fewest words."""
-        sim = self._sim
-        if sim._lent or not self._one or self._once is None or self._solver._bound is None:
-            return self.advance(1, AS_USUAL)
-        if sim._touched or sim._forced:
-            return self._attempt(1, AS_USUAL)
-        return self._make_bound(1)
+        return self._make_bound(1) if self._is_usual(self._once) else self.advance(1, AS_USUAL)
 
     def several(self, n: int) -> Report:
         """Some steps in one go, in as few words."""
+        return self._make_bound(n) if self._is_usual(self._several) else self.advance(n, AS_USUAL)
+
+    def _is_usual(self, make: Callable[..., Report] | None) -> bool:
+        """Whether there is one world in which nothing was changed but commands, and what makes its steps."""
         sim = self._sim
-        if sim._lent or not self._one or self._several is None or self._solver._bound is None or sim._touched or sim._forced:
-            return self.advance(n, AS_USUAL)
-        return self._make_bound(n)
+        if not self._one or make is None or self._solver._bound is None or sim._bodies_lent:
+            return False
+        if sim._lent:
+            sim._look()
+        return not (sim._touched or sim._forced or self._solver._bound is None)
 
     def _make_bound(self, n: int) -> Report:
         """Steps of one world in which nothing was changed."""
@@ -102,6 +103,8 @@ class Attempts:
             self._attend(n, AS_USUAL)
         if self._taken[0]:
             sim._projected[0] += self._taken[0]
+        if sim._lent:
+            sim._take()
         return report
 
     def advance(self, n: int, how: dict[str, Any]) -> Report:

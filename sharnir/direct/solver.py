@@ -27,6 +27,7 @@ from sharnir.tree.hang import Links
 from sharnir.tree.solver import FINE, TreeSolver
 from sharnir.types import alone, load_modules, mat33, real
 
+AT_ONCE = 4  # launches that are recorded, and replayed, together
 FACTORS = 4  # that a step may make in any case
 POINTS = 32  # of contact that are solved for at once, at most
 TOGETHER = 64  # worlds of one thread that are stepped and looked at before the next are: as many as a cache holds
@@ -61,6 +62,7 @@ class SolverDirect(TreeSolver):
     """Whether steps are those of trees in joint coordinates."""
     _special = False
     """Whether these are specialized."""
+    _caps_here: Any = None  # `settings.iterations`, on a CPU
 
     def __init__(
         self,
@@ -407,6 +409,22 @@ class SolverDirect(TreeSolver):
         super()._make_steps(n, judged)
         if self._special:
             self._make_left(n)
+
+    def _one_by_one(self, n: int) -> None:
+        """Launches of one step each, some of which are replayed at once; they count together."""
+        if n <= AT_ONCE or not self._lean or self._special or not self._leaves:
+            super()._one_by_one(n)
+            return
+        if not self._more:
+            self._more, self._caps_here = self._capture(*[self._launch] * AT_ONCE), self.settings.iterations.numpy()
+        goes_on = self._caps_here
+        self._replay(self._graphs, 1)
+        goes_on[7] = 1
+        try:
+            self._replay(self._more, (n - 1) // AT_ONCE)
+            self._replay(self._graphs, (n - 1) % AT_ONCE)
+        finally:
+            goes_on[7] = 0
 
     def _make_left(self, n: int) -> None:
         """Make the steps that specialized code left to the code for any forest."""

@@ -88,6 +88,7 @@ class TreeSolver(Solver):
         self.settings.iterations = wp.array([iterations], dtype=wp.int32, device=self.device)
         self._capped: int | None = None
         self._graphs: list[Any] = []
+        self._more: list[Any] = []  # launches of some steps of a call that was begun
         self._was: tuple[State, Control, Any] | None = None  # what was bound until something might have changed
         self._shape = (False, False, False, False)  # whether any axis is acted on, by loads, any joint is out, and `_is_lean`
         self._acting = False
@@ -145,7 +146,7 @@ class TreeSolver(Solver):
         self._shape = shape
         bound, self._kept = self._structure(state, control)  # kept: its arrays stay alive
         self._bound = state, control, bound
-        self._graphs = self._capture(self._launch)
+        self._graphs, self._more = self._capture(self._launch), []
         self._one = self._capture(self._launch_one)[0] if self._pool is None else None
 
     def _fill(self, s: Any, tree: Links, scratch: Scratch, state: State, control: Control) -> None:

@@ -97,9 +97,9 @@ class TreeSettings:
     gravity: wp.array(dtype=vec3)  # [world] m/s²
     tolerance: wp.array(dtype=real)  # of the guard's counts
     per_metre: wp.array(dtype=real)  # 1/m, one over the scene's length
-    iterations: wp.array(
-        dtype=wp.int32
-    )  # [1] most passes of an iteration, [2] of a step, [3] 1: which then ends as it is; [6] most steps of a launch
+    # [1] most passes of an iteration, [2] of a step, [3] 1: which then ends as it is; [6] most steps of a launch, [7] 1: a launch
+    # of a call that another began, whose counts go on
+    iterations: wp.array(dtype=wp.int32)
     sleep: wp.array(dtype=real)  # s, after which bodies that stand still sleep
 
 
@@ -678,6 +678,8 @@ def begin_counts(t: wp.array(dtype=TreeStep), w: int):
     if t[0].special == 1:
         if t[0].going_on[0] == 1:
             return
+    if t[0].settings.iterations[7] == 1:
+        return
     t[0].projected[w] = real(0.0)
     t[0].work[w] = real(0.0)
     for g in range(4):
