@@ -365,7 +365,7 @@ class Controls(Mapping[str, Any]):
                 self.release("lost", "operator")
             elif any(_differ(self._command[name], given.safe) for name, given in self.inputs.items()):
                 self.busy = True  # until it is lost, or all is safe
-        acted = False
+        acted, dt = False, None
         for name, given in self.inputs.items():
             value, command = self._value[name], self._command[name]
             if self._noted.get(name) is not command and _differ(self._noted.get(name), command):
@@ -375,9 +375,11 @@ class Controls(Mapping[str, Any]):
                 command = value
             if name in self._acted and command is value:  # it is where it should be
                 continue
-            most = given.rate * self._pace.get(name, 1.0) * self.sim.dt
+            if dt is None:
+                dt = self.sim.dt
+            most = given.rate * self._pace.get(name, 1.0) * dt
             change = command - value
-            moved = value + np.clip(change, -most, most) if np.ndim(change) else value + min(max(change, -most), most)
+            moved = value + (min(max(change, -most), most) if change.__class__ is float else np.clip(change, -most, most))
             if not _differ(moved, command):
                 moved = command
             else:
@@ -395,7 +397,8 @@ class Controls(Mapping[str, Any]):
         """`apply` and a step of the simulation, n times; returns the report of the last."""
         report = None
         for _ in range(n):
-            self.apply()
+            if self.busy:
+                self.apply()
             report = self.sim.step()
         return report
 
