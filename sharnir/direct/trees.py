@@ -101,12 +101,12 @@ class Trees:
 
     @staticmethod
     def cover(model: Model) -> bool:
-        """Whether all of a model is trees, and rows beside them: no rope hangs, no cable runs, and what touches does so rigidly.
+        """Whether all of a model is trees, and rows beside them: no rope hangs, and what touches does so rigidly.
 
         Loops that can move in their start pose alone are left to the former passes: motion there costs gaps of second order,
         which are taken for rounding, and rows that close them give energy.
         """
-        other = model.ropes is not None or model.casts or model.cable_names or model.shaky
+        other = model.ropes is not None or model.casts or model.shaky
         return not other and len(model.com) > 0 and (model.collision is None or touches_rigidly(model))
 
     def loosen(self, control: Control) -> bool:
@@ -274,7 +274,8 @@ class Trees:
 
     def _generic_kernel(self) -> Any:
         kinds = {p.kind for p in self.plan.places if p.kind >= 0}
-        return generic_kernel(int(self.model.drives.count) > 0, kinds, bool(self.closures), self.model.collision is not None)
+        more = int(self.model.drives.count) > 0 or bool(self.model.cable_names)
+        return generic_kernel(more, kinds, bool(self.closures), self.model.collision is not None)
 
     def _bind_contacts(self, t: Any, state: State, control: Control) -> None:
         """Contacts of the bodies, for these arrays."""
@@ -301,7 +302,7 @@ class Trees:
             return 0
         t.closure_kind, t.closure_item = ints([c.kind for c in tables.closures]), ints([c.item for c in tables.closures])
         t.closure_a, t.closure_b = ints([c.a for c in tables.closures]), ints([c.b for c in tables.closures])
-        t.springs, t.row_stride, t.row_world, t.closed = m.springs, m.worlds, 1, CLOSED[PRECISION]
+        t.springs, t.cables, t.row_stride, t.row_world, t.closed = m.springs, m.cables, m.worlds, 1, CLOSED[PRECISION]
         numbers, memory = tables.parameters(m.worlds), row_memory(tables)
         if not touches:
             t.row_tables = ints(packed_tables(tables))

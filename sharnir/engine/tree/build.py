@@ -144,6 +144,7 @@ class Plan:
         kinematic = model.bodies.motion.numpy() == KINEMATIC
         ends = {int(b) for k in rods for b in (model.parents[k], model.children[k])}
         ends |= {int(b) for side in (model.springs.parent, model.springs.child) if model.spring_names for b in side.numpy()}
+        ends |= set(model.cables.body.numpy().tolist()) if model.cable_names else set()
         roots = [
             b for b in range(1, len(dynamic)) if b in floating or kinematic[b] or (not dynamic[b] and (b in hangs or b in ends))
         ]

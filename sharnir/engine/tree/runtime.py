@@ -11,6 +11,7 @@ from typing import Any
 
 import warp as wp
 
+from sharnir.cables import CableTable
 from sharnir.collision.data import Contacts, ShapeTable
 from sharnir.engine.tree.code import PREPARED, stored_fields
 from sharnir.engine.tree.forest import BALL, FREE, HINGE, OFF, PRESCRIBED, ROTOR, SLIDER, SLIDES, TURNS, WELD
@@ -160,9 +161,10 @@ class TreeStep:
     closure_kind: wp.array(dtype=wp.int32)
     closure_a: wp.array(dtype=wp.int32)  # [closure] links
     closure_b: wp.array(dtype=wp.int32)
-    closure_item: wp.array(dtype=wp.int32)  # [closure] joint, gear or spring
+    closure_item: wp.array(dtype=wp.int32)  # [closure] joint, gear, spring, span or run
     closure_first: wp.int32  # row of `State.tree` from which on it says which closures hold
     springs: SpringTable
+    cables: CableTable
     row_tables: wp.array(dtype=wp.int32)  # `row_storage.packed_tables`
     row_numbers: wp.array(dtype=real)  # [number of the closure, world]
     row_stride: wp.int32

@@ -21,6 +21,7 @@ from typing import Any
 
 from sharnir.emit.algebra import IDENTITY, NO_MATRIX, SYMMETRIC, ZERO, Matrix, Symmetric, Vector, cross, dot, mean_rotation, skew
 from sharnir.emit.expressions import absolute, select
+from sharnir.engine.tree.cable_rows import judge_runs, keep_runs
 from sharnir.engine.tree.joints import OneAxis, Prescribed
 from sharnir.engine.tree.rows import begin_rows, close_rows, evaluate_rows, keep_rows, report_rows
 from sharnir.engine.tree.several_axes import SeveralAxes
@@ -65,6 +66,8 @@ def solve(tree: Any) -> None:
                 close_rows(tree, factor)
             tree.clear_change()
             update_twists(tree, correct)
+        if tree.rows and tree.rows.has_cables:
+            judge_runs(tree)
         for _ in tree.when_suspect():
             judge_laws(tree)
 
@@ -297,6 +300,8 @@ def finish(tree: Any) -> None:
             joint.predict(link)
     if tree.rows:
         keep_rows(tree)
+        if tree.rows.has_cables:
+            keep_runs(tree)
     tree.choose_guess()
 
 
