@@ -14,8 +14,8 @@ import warp as wp
 
 from sharnir.engine.tree.around import begin_links, begin_worlds, end_joints, end_links, end_worlds
 from sharnir.engine.tree.build import Plan
+from sharnir.engine.tree.closures import CAST, ROWS, RowTables, closures_of
 from sharnir.engine.tree.closures import PARAMETERS as CLOSURE_NUMBERS
-from sharnir.engine.tree.closures import ROWS, RowTables, closures_of
 from sharnir.engine.tree.contact_runtime import entries_of, law_memory, room_of, table_room
 from sharnir.engine.tree.forest import BALL, HINGE, LAWS, PRESCRIBED, ROTOR, SEVERAL, SLIDER, SLIDES, TURNS
 from sharnir.engine.tree.generic import generic_kernel
@@ -25,6 +25,7 @@ from sharnir.engine.tree.runtime import LAWS_CHANGED, LOG_ROW, ROOM, SLOTS, TOGE
 from sharnir.engine.tree.special import Specialized, acting_laws
 from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART
 from sharnir.errors import StepWarning
+from sharnir.laws.casts import cast_table
 from sharnir.model import KINEMATIC, Control, Model, State, fill, scene_scale
 from sharnir.rope.solver import HEARD, MOST_PASSES, NEVER
 from sharnir.sleep import SLOWEST, joining, reaches, rest_of
@@ -106,7 +107,7 @@ class Trees:
         Loops that can move in their start pose alone are left to the former passes: motion there costs gaps of second order,
         which are taken for rounding, and rows that close them give energy.
         """
-        other = model.ropes is not None or model.casts or model.shaky
+        other = model.ropes is not None or model.shaky
         return not other and len(model.com) > 0 and (model.collision is None or touches_rigidly(model))
 
     def loosen(self, control: Control) -> bool:
@@ -274,7 +275,8 @@ class Trees:
 
     def _generic_kernel(self) -> Any:
         kinds = {p.kind for p in self.plan.places if p.kind >= 0}
-        more = int(self.model.drives.count) > 0 or bool(self.model.cable_names)
+        m = self.model
+        more = int(m.drives.count) > 0 or bool(m.cable_names) or bool(m.casts)
         return generic_kernel(more, kinds, bool(self.closures), self.model.collision is not None)
 
     def _bind_contacts(self, t: Any, state: State, control: Control) -> None:
@@ -296,6 +298,10 @@ class Trees:
         loose = {i for i, p in enumerate(places) if p.joint in self.loose}
         tables = RowTables(self.plan.forest(), self.closures, loose)
         t.cut, t.geared = ints([int(p.part) for p in places]), ints([int(i in tables.geared) for i in range(len(places))])
+        t.casts = cast_table(m)
+        t.cast_belt = ints([cast.belt for cast in m.casts])
+        belts = {m.casts[c.item].belt: i for i, c in enumerate(tables.closures) if c.kind == CAST}
+        t.cast_closure = ints([belts.get(k, -1) for k in range(int(t.casts.count))])
         t.closures, t.closure_first = len(tables.closures), 2 + ROOM * len(places)
         touches = m.collision is not None
         if not tables.closures and not touches:

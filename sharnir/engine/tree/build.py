@@ -73,7 +73,8 @@ class Place:
 class Plan:
     """The spanning forest of a model, and the numbers of its links.
 
-    Welds of bodies that are cut, rods, gears, cables and springs between points are not in it (`beside`: whether there are any).
+    Welds of bodies that are cut, rods, gears, cables, springs between points and cast wheels are not in it (`beside`: whether
+    there are any).
 
     Args:
         model: what `Scene.build` returned.
@@ -94,7 +95,7 @@ class Plan:
     def beside(self) -> bool:
         """Whether something joins links beside the forest."""
         m = self.model
-        return bool(self.rods or self.parts.max(initial=1) > 1 or m.gear_names or m.spring_names or m.cable_names)
+        return bool(self.rods or self.parts.max(initial=1) > 1 or m.gear_names or m.spring_names or m.cable_names or m.casts)
 
     @property
     def most(self) -> int:

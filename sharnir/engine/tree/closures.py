@@ -17,10 +17,10 @@ from sharnir.engine.tree.forest import GROUND, Forest
 from sharnir.envelope import close_order
 from sharnir.tables import columns
 
-POINT, ANGLE, ROD, SPRING, GEAR, CONTACT, FRICTION, LIMIT, SPINNING, ROLLING, SPAN, RUN = range(12)
+POINT, ANGLE, ROD, SPRING, GEAR, CONTACT, FRICTION, LIMIT, SPINNING, ROLLING, SPAN, RUN, CAST = range(13)
 LAW_KINDS = (CONTACT, FRICTION, LIMIT, SPINNING, ROLLING)
 """Kinds of which there are others in every step, and whose impulses are bounded (`contact_rows`)."""
-ROWS = (3, 1, 1, 1, 1, 3, 1, 1, 1, 1, 0, 1)  # equations by kind
+ROWS = (3, 1, 1, 1, 1, 3, 1, 1, 1, 1, 0, 1, 0)  # equations by kind
 SPEEDS = (1, 1, 3, 6, 0, 6, 1, 3, 3)  # numbers of a row on a link's joint, by the kinds of `forest`
 LOOSE = 6  # the same of a joint that may be disabled, so that its link floats
 PARAMETERS = {"point_a": 3, "point_b": 3, "axis_a": 3, "axis_b": 3}
@@ -29,10 +29,12 @@ PARAMETERS |= dict.fromkeys(("length", "stiffness", "damping", "ratio", "on"), 1
 PARAMETERS |= {"surface": 3, "last": 3, "core_a": 3, "core_b": 3, "restitution": 1, "share": 1, "side": 1}
 PARAMETERS |= {"balls": 1, "radius_a": 1, "radius_b": 1, "rolls_a": 1, "rolls_b": 1, "round_a": 6, "round_b": 6}
 PARAMETERS |= {"friction_along": 1, "friction_across": 1, "shear_along": 1, "shear_across": 1, "fade": 1}
-PARAMETERS |= {"lever": 1, "across": 1, "rows_back": 1, "belt": 1, "frame": 1, "belt_axis": 3, "belt_pull": 3}
+PARAMETERS |= {"lever": 1, "across": 1, "rows_back": 1, "belt": 1, "frame": 1, "cast": 1, "belt_axis": 3, "belt_pull": 3}
 OF_CABLES = {"angle_a": "rolls_a", "angle_b": "rolls_b", "slides": "side", "spans_back": "rows_back", "spans": "across"}
 OF_CABLES |= {"follows": "share", "joins": "balls", "friction": "friction_along", "mark_a": "core_a", "mark_b": "core_b"}
 """Parameters of cables (`cable_rows`), and those of contacts in whose place they are."""
+OF_CASTS = ("omega", "angle", "turn", "load", "inertia", "rolling", "torque", "speed", "gain", "most", "brake")
+"""Those of cast wheels (`cast_rows`), which are in place of the first ones."""
 Numbers = Sequence[float] | np.ndarray
 
 
@@ -47,13 +49,14 @@ class Closure:
     Args:
         kind: POINT: both points in one place. ANGLE: both axes at a right angle. ROD: points at the distance `length`. SPRING:
             between the points. GEAR: q_a = ratio q_b + length, of the links' own joints, hinges or sliders. SPAN, RUN: of cables.
+            CAST: a cast wheel.
         a, b: indices of links; GROUND.
         point_a, point_b, axis_a, axis_b: (3,) in the links' frames.
         length: m; of a gear, m or rad.
         stiffness, damping: N/m, N·s/m.
         ratio: of a gear.
         on: 0.0 takes the closure out.
-        item: number of the joint (of a rod), spring, gear, span or run of the model; −1: a weld.
+        item: number of the joint (of a rod), spring, gear, span, run or cast wheel of the model; −1: a weld.
         surface and what follows: of contacts and of the laws of axes, see `contact_rows`.
 
     Points, axes and numbers may differ from world to world: (worlds, 3), (worlds,).
@@ -96,6 +99,7 @@ class Closure:
     rows_back: float = 0.0
     belt: float = GROUND
     frame: float = GROUND
+    cast: float = GROUND
     belt_axis: Numbers = field(default_factory=zeros)
     belt_pull: Numbers = field(default_factory=zeros)
     along: Sequence[int] = ()  # links of a run, instead of a and b
@@ -163,7 +167,7 @@ class RowTables:
 
     def _path(self, c: Closure) -> list[int]:
         links = set()
-        for link in () if c.kind == SPAN else (c.a, c.b, *c.along):
+        for link in () if ROWS[c.kind] == 0 else (c.a, c.b, *c.along):
             while link != GROUND:
                 links.add(link)
                 link = self.forest.links[link].base
@@ -228,7 +232,8 @@ class RowTables:
 
 
 def closures_of(plan: Any, gear_starts: Sequence[float] = ()) -> list[Closure]:
-    """Closures of what is beside the forest of a model: welds of cut bodies, rods, springs between points, gears, cables.
+    """Closures of what is beside the forest of a model: welds of cut bodies, rods, springs between points, gears, cables
+    and cast wheels.
 
     Args:
         plan: the `build.Plan` of the model.
@@ -260,7 +265,8 @@ def closures_of(plan: Any, gear_starts: Sequence[float] = ()) -> list[Closure]:
         a, b = (of_axis[int(model.v_start[j.numpy()[n]]) + int(x.numpy()[n])] for j, x in sides)
         start = float(gear_starts[n]) if len(gear_starts) else 0.0
         out.append(Closure(GEAR, a, b, ratio=float(gears.ratio.numpy()[n]), length=start, item=n))
-    return out + (cables_of(plan) if model.cable_names else [])
+    out += cables_of(plan) if model.cable_names else []
+    return out + [Closure(CAST, GROUND, GROUND, item=n) for n in range(len(model.casts))]
 
 
 def cables_of(plan: Any) -> list[Closure]:

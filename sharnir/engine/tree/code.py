@@ -454,12 +454,12 @@ class Loop(Form):
     def __init__(
         self, real: str, source: Source, own_axes: bool = False, factor_always: bool = False,
         kinds: tuple[int, ...] | None = None, pushed: bool = False, second_gear: Any = None, rows: bool = False,
-        touches: bool = False, cables: bool = False,
+        touches: bool = False, more: bool = False,
     ) -> None:  # fmt: skip
         self.program, self.source, self.real = Program(remembers=not rows, shared=SHARED), source, real
         form: Any = LawLoopTree if touches else RowLoopTree if rows else LoopTree
-        more = {"cables": cables} if rows else {}
-        self.tree: LoopTree = form(self.program, own_axes, factor_always, kinds, pushed, second_gear, **more)
+        kept = {"more": more} if rows else {}
+        self.tree: LoopTree = form(self.program, own_axes, factor_always, kinds, pushed, second_gear, **kept)
         if isinstance(self.tree, LawLoopTree):
             self.tree.real = real
         self.tree.kept = KEPT[real]

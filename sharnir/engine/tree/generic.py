@@ -11,7 +11,7 @@ from sharnir.engine.tree.after import break_joints, count, keep, store, store_re
 from sharnir.engine.tree.contact_runtime import gather_laws, store_contacts
 from sharnir.engine.tree.forest import BALL, KINDS, ROTOR, USUAL
 from sharnir.engine.tree.forms import is_taken_up, turn_twists
-from sharnir.engine.tree.row_runtime import forget_rows, set_rows, store_cables, store_rows
+from sharnir.engine.tree.row_runtime import forget_rows, set_rows, store_more, store_rows
 from sharnir.engine.tree.runtime import (  # fmt: skip
     CPP,
     TreeStep,
@@ -56,7 +56,7 @@ def report_with_rows(t: wp.array(dtype=TreeStep), w: int):
 
 def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: bool = False) -> Any:
     """The kernel that makes steps by the emitted C++ `body`; with rows beside it, contacts, or without; `more`: with drives of
-    the table, and cables.
+    the table, cables and cast wheels.
     """
 
     @wp.func_native(body)
@@ -113,7 +113,7 @@ def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: b
                 if reporting == 1:
                     finish(t, w)
                 if wp.static(more and rows):
-                    store_cables(t, w)
+                    store_more(t, w)
                 if wp.static(touches):
                     store_contacts(t, w)
                 count(t, w, made)
@@ -151,7 +151,7 @@ MODULES: tuple[tuple[str, tuple[int, ...], bool, bool, bool], ...] = (
     ("sharnir.trees_touching", ONE_AXIS, False, True, True),
     ("sharnir.trees_touching_all", BESIDE, True, True, True),
 )
-"""Names, kinds of joints, whether drives of the table and cables are known, rows beside the forest, and contacts. Few, so that
+"""Names, kinds of joints, whether drives of the table, cables and cast wheels are known, rows beside, and contacts. Few, so that
 little is compiled; laws of balls are half of the code, which most scenes do not need. With contacts code is optimized more: a
 fifth less time a step for a fifth more to compile."""
 _kernels: dict[str, Any] = {}
@@ -175,7 +175,7 @@ def module_kernel(which: int) -> Any:
             from sharnir.engine.tree.code import SIMULATION, Loop
 
             gear = None if touches else exact_rows if rows else exact_several
-            how = {"rows": rows, "touches": touches, "cables": more}
+            how = {"rows": rows, "touches": touches, "more": more}
             return Loop(CPP, SIMULATION, pushed=True, kinds=kinds, second_gear=gear, **how).simulation()
 
         _kernels[name] = make_kernel(emitted(name, emit), name, more, rows, touches)

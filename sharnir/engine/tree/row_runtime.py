@@ -4,7 +4,7 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.engine.tree.closures import GEAR, OF_CABLES, PARAMETERS, ROD, RUN, SPAN, SPRING
+from sharnir.engine.tree.closures import CAST, GEAR, OF_CABLES, OF_CASTS, PARAMETERS, ROD, RUN, SPAN, SPRING
 from sharnir.engine.tree.forest import OFF
 from sharnir.engine.tree.row_storage import LINK_FIELDS, WORK
 from sharnir.engine.tree.runtime import memory_of
@@ -19,7 +19,8 @@ OF_LINK = wp.constant(ROW + ROW_APART + sum(LINK_FIELDS.values()))  # working me
 AT_ANGLE_A, AT_ANGLE_B, AT_SLIDES, AT_GRIP, AT_SPANS_BACK, AT_SPANS = (
     wp.constant(GIVEN[OF_CABLES[n]]) for n in ("angle_a", "angle_b", "slides", "friction", "spans_back", "spans")
 )
-IS_ROD, IS_SPRING, IS_GEAR, IS_SPAN, IS_RUN, IS_OUT = (wp.constant(k) for k in (ROD, SPRING, GEAR, SPAN, RUN, OFF))
+AT_OMEGA, AT_INERTIA, AT_TORQUE = (wp.constant(OF_CASTS.index(n)) for n in ("omega", "inertia", "torque"))
+IS_ROD, IS_SPRING, IS_GEAR, IS_SPAN, IS_RUN, IS_CAST, IS_OUT = (wp.constant(k) for k in (ROD, SPRING, GEAR, SPAN, RUN, CAST, OFF))
 
 
 @wp.func
@@ -94,6 +95,14 @@ def set_rows(t: Any, w: int) -> bool:
             first = c - int(given(t, c, AT_SPANS_BACK, w))  # spans stand before their runs
             for k in range(first, first + int(given(t, c, AT_SPANS, w))):
                 on = on and given(t, k, AT_ON, w) > real(0.5)
+        elif t[0].closure_kind[c] == IS_CAST:
+            k = t[0].cast_belt[n]
+            for i in range(2):
+                give(t, c, AT_OMEGA + i, w, t[0].state.drive_state[t[0].casts.state[k] + i, w])
+            give(t, c, AT_INERTIA, w, t[0].casts.inertia[k])
+            give(t, c, AT_INERTIA + 1, w, t[0].casts.rolling[k])
+            for i in range(5):
+                give(t, c, AT_TORQUE + i, w, t[0].control.drive_command[t[0].casts.command[k] + i, w])
         x = real(int(on))
         give(t, c, AT_ON, w, x)
         changed = changed or x > t[0].state.tree[t[0].closure_first + c, w]
@@ -109,8 +118,8 @@ def forget_rows(t: Any, w: int):
 
 
 @wp.func
-def store_cables(t: Any, w: int):
-    """Angles and lengths of cables."""
+def store_more(t: Any, w: int):
+    """Angles and lengths of cables, angles and speeds of cast wheels."""
     for c in range(t[0].closures):
         n = t[0].closure_item[c]
         if t[0].closure_kind[c] == IS_SPAN:
@@ -119,6 +128,10 @@ def store_cables(t: Any, w: int):
         elif t[0].closure_kind[c] == IS_RUN:
             t[0].state.cable_rest[n, w] = given(t, c, AT_LENGTH, w)
             t[0].state.cable_slides[n, w] = int(given(t, c, AT_SLIDES, w))
+        elif t[0].closure_kind[c] == IS_CAST:
+            row = t[0].casts.state[t[0].cast_belt[n]]
+            for i in range(2):
+                t[0].state.drive_state[row + i, w] = given(t, c, AT_OMEGA + i, w)
 
 
 @wp.func

@@ -12,7 +12,8 @@ from sharnir.cables import LONGEST_SWITCH
 from sharnir.emit.algebra import Vector
 from sharnir.emit.expressions import Expression, maximum, node, select, value
 from sharnir.engine.tree.cable_rows import CABLES
-from sharnir.engine.tree.closures import OF_CABLES, PARAMETERS, RUN, RowTables
+from sharnir.engine.tree.cast_rows import CASTS
+from sharnir.engine.tree.closures import OF_CABLES, OF_CASTS, PARAMETERS, RUN, RowTables
 from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.number_tree import NumberTree
 from sharnir.engine.tree.rows import CLOSURES, assemble, factor_rows, substitute
@@ -43,7 +44,8 @@ WORK = dict.fromkeys(VECTORS, 3) | dict.fromkeys(NUMBERS, 1)  # of closures
 # numbers of spans and runs of cables, and those of other closures in whose place they are
 OF_SPANS, OF_RUNS = {"weight": "soft", "off": "slow"}, ("taut", "struck", "lead", "led", "many", "came", "rate", "pull")
 PLACES = {name: (other, 0) for name, other in (OF_CABLES | OF_SPANS).items()}
-PLACES |= {name: (VECTORS[k // 3], k % 3) for k, name in enumerate(OF_RUNS)}
+PLACES |= {name: (VECTORS[k // 3], k % 3) for k, name in enumerate((*OF_RUNS, "free", "mobility", "given_torque", "given_gain"))}
+PLACES |= {name: (("point_a", "point_b", "axis_a", "axis_b")[k // 3], k % 3) for k, name in enumerate(OF_CASTS)}
 FIELDS = PARAMETERS | WORK
 FIELDS |= {name: FIELDS[other] if name in OF_CABLES else 1 for name, (other, _) in PLACES.items()}
 PER_ROW = (
@@ -163,9 +165,9 @@ class RowMath:
         """Code for rows of loops, of which it is to be found whether they depend on others."""
         yield
 
-    # ---- cables (`cable_rows`)
+    # ---- cables and cast wheels (`cable_rows`, `cast_rows`)
 
-    has_cables = True
+    more = True  # whether there may be such
 
     def beside(self, c: Any, k: int) -> ClosureView:
         """The closure k after another one."""
@@ -274,7 +276,7 @@ class NumberRows(RowMath):
         return (ClosureView(self, c) for c in range(len(self.tables.closures)))
 
     def kinds_of(self, c: int) -> Iterator[Any]:
-        yield (CLOSURES | CABLES)[self.tables.closures[c].kind]
+        yield (CLOSURES | CABLES | CASTS)[self.tables.closures[c].kind]
 
     def spans(self, c: ClosureView, count: str) -> Iterator[tuple[ClosureView, ClosureView]]:
         """So many spans from a run's first one on, and the run."""
@@ -393,9 +395,9 @@ class LoopRows(RowMath):
         for name, size in PARAMETERS.items():
             self.given[name], at = at, at + size
         self.record_given = at
-        self.has_cables = tree.cables
-        if self.has_cables:
-            self.kinds = self.kinds | CABLES
+        self.more = tree.more
+        if self.more:
+            self.kinds = self.kinds | CABLES | CASTS
 
     def head(self, owner: str) -> list[str]:
         """Declarations: the table begins with sizes and with where its parts begin. `owner` has row_tables, row_numbers …"""
@@ -411,7 +413,7 @@ class LoopRows(RowMath):
         lines += [f"const int at_y = at_rows + {len(PER_ROW)}*n_rows, at_matrix = at_y + {len(self.kept)}*n_responses;"]
         lines += self.last_head(owner)
         given = f"{owner}row_numbers.data[({self.record_given}*(c) + (k))*{owner}row_stride + w*{owner}row_world]"
-        cables = ["int switches = 0, judged = 0;"] if self.has_cables else []
+        cables = ["int switches = 0, judged = 0;"] if self.more else []
         return [*lines, *cables, f"#define given_of(c, k) {given}", "#define given(k) given_of(c, k)"]
 
     resting, closing = value("resting", "bool"), value("closing", "bool")
@@ -571,6 +573,13 @@ class LoopRows(RowMath):
         for k, number in enumerate(x):
             self.program.write(self.field_place(c, name, k), number)
 
+    def at(self, number: Any) -> ClosureView:
+        """The closure of a number that a closure has."""
+        name = self.program.name("at")
+        self.program.say(f"int {name};")
+        self.program.write(name, number)
+        return ClosureView(self, name)
+
     def spans(self, c: ClosureView, count: str) -> Iterator[tuple[ClosureView, ClosureView]]:
         p, at = self.program, c.at
         first, many = (f"(int){self.field_place(at, name, 0)}" for name in ("spans_back", count))
@@ -654,9 +663,9 @@ class LoopRows(RowMath):
 class RowLoopTree(LoopTree):
     """Code that loops over the links of any forest and over any rows beside it; fields of links for rows are kept apart."""
 
-    def __init__(self, *args: Any, cables: bool = False, **keywords: Any) -> None:
+    def __init__(self, *args: Any, more: bool = False, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
-        self.row_start, self.row_size, self.cables = {}, 0, cables
+        self.row_start, self.row_size, self.more = {}, 0, more
         for name, size in LINK_FIELDS.items():
             self.row_start[name], self.row_size = self.row_size, self.row_size + size
         self.rows: LoopRows = self.make_rows(self)

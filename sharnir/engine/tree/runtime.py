@@ -21,6 +21,7 @@ from sharnir.guard_data import Tally
 from sharnir.joint_geometry import child_frame, coordinate, free_axis, parent_frame
 from sharnir.joints import AxisTable, DriveTable, JointTable
 from sharnir.kinematics import pose_at
+from sharnir.laws.casts import CastTable
 from sharnir.model import DYNAMIC, KINEMATIC, BodyTable, Control, SpringTable, State
 from sharnir.sleep import Rest, sleeps, wait
 from sharnir.spatial import exp_quat, unit
@@ -161,10 +162,13 @@ class TreeStep:
     closure_kind: wp.array(dtype=wp.int32)
     closure_a: wp.array(dtype=wp.int32)  # [closure] links
     closure_b: wp.array(dtype=wp.int32)
-    closure_item: wp.array(dtype=wp.int32)  # [closure] joint, gear, spring, span or run
+    closure_item: wp.array(dtype=wp.int32)  # [closure] joint, gear, spring, span, run or cast wheel
     closure_first: wp.int32  # row of `State.tree` from which on it says which closures hold
     springs: SpringTable
     cables: CableTable
+    casts: CastTable
+    cast_belt: wp.array(dtype=wp.int32)  # [cast wheel] its belt
+    cast_closure: wp.array(dtype=wp.int32)  # [belt] of a cast wheel
     row_tables: wp.array(dtype=wp.int32)  # `row_storage.packed_tables`
     row_numbers: wp.array(dtype=real)  # [number of the closure, world]
     row_stride: wp.int32

@@ -66,7 +66,7 @@ def solve(tree: Any) -> None:
                 close_rows(tree, factor)
             tree.clear_change()
             update_twists(tree, correct)
-        if tree.rows and tree.rows.has_cables:
+        if tree.rows and tree.rows.more:
             judge_runs(tree)
         for _ in tree.when_suspect():
             judge_laws(tree)
@@ -300,7 +300,7 @@ def finish(tree: Any) -> None:
             joint.predict(link)
     if tree.rows:
         keep_rows(tree)
-        if tree.rows.has_cables:
+        if tree.rows.more:
             keep_runs(tree)
     tree.choose_guess()
 
