@@ -58,13 +58,7 @@ def touches_rigidly(model: Model) -> bool:
     Not yet: treads, of which one step in 150 of a long drive is said to gain energy; wheels on differentials, where loads that
     depend on each other jump while steered wheels jam.
     """
-    materials = materials_of(model)
-    treads = any(m.shear for m in materials)
-    differential = len(model.gear_names) > 0 and any(isinstance(m.friction, tuple) for m in materials)
-    if treads or differential:
-        return False
-    driven = int(model.drives.count) > 0  # by what is found before a step; such machines need the exact derivative, too
-    return not driven and bool(wp.get_device(model.device).is_cpu) and PRECISION == "double"
+    return bool(wp.get_device(model.device).is_cpu) and PRECISION == "double"
 
 
 def materials_of(model: Model) -> list[Any]:
