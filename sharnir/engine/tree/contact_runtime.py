@@ -18,7 +18,7 @@ from sharnir.engine.tree.forest import HINGE, PRESCRIBED, SLIDER
 from sharnir.engine.tree.row_runtime import AT_BLOW, AT_SLIP, carried, kept
 from sharnir.engine.tree.row_storage import COUNTS, LAW_TABLES, PER_ROW, RESPONSES, TABLES
 from sharnir.engine.tree.row_storage import WORK as CLOSURE_WORK
-from sharnir.engine.tree.runtime import DONE, HINGE_AT, NATIVE, SLIDER_AT, Q, TreeStep
+from sharnir.engine.tree.runtime import DONE, HINGE_AT, NATIVE, SLIDER_AT, STUCK, Q, TreeStep
 from sharnir.engine.tree.storage import offsets
 from sharnir.laws.casts import CAST
 from sharnir.types import real, vec3
@@ -319,10 +319,10 @@ if (rolling > real(0.0)) {{ const int back = torsion > real(0.0) ? 4 : 3;
 resist({ROLLING}, rolling, back, real(0.0)); resist({ROLLING}, rolling, back + 1, real(1.0)); }} }}
 for (int i = 0; i < links; ++i) if (acts[i] && (kinds[i] == {HINGE} || kinds[i] == {SLIDER})) {{
 const int axis = x.axis.data[i];
-if (table(control.friction_static, axis) > real(0.0)
+if (!(table(control.friction_static, axis) > real(0.0)
 || table(control.friction_dynamic, axis) > real(0.0)
-|| table(control.friction_load, axis) > real(0.0))
-if (add({FRICTION}, i, -1, 1, -1)) {{ give({GIVEN["last"]}) = cell(state.friction_impulse, axis)*(real(0.25)/h); ++c; }}
+|| table(control.friction_load, axis) > real(0.0))) cell(state.tree, x.first.data[i] + {int(STUCK)}) = real(0.0);
+else if (add({FRICTION}, i, -1, 1, -1)) {{ give({GIVEN["last"]}) = cell(state.friction_impulse, axis)*(real(0.25)/h); ++c; }}
 const int first = x.first.data[i], at_z = first + (kinds[i] == {HINGE} ? {int(HINGE_AT["z"])} : {int(SLIDER_AT["z"])});
 const real q = cell(state.tree, first + {int(Q)});
 const real way = real({NEAR_LIMIT})*(real(2.0)*wp::abs(cell(state.tree, at_z)) + x.fall*h*h);

@@ -388,6 +388,8 @@ def set_kinds(t: wp.array(dtype=TreeStep), w: int) -> bool:
         t[0].kind[at] = kind
         t[0].base[at] = base
         t[0].acts[at] = acts
+        if acts == 0 and (kind == IS_HINGE or kind == IS_SLIDER):  # what friction held is free
+            t[0].state.tree[t[0].first[i] + STUCK, w] = real(0.0)
     return changed
 
 
