@@ -52,15 +52,6 @@ LARGEST = 24  # links, up to which a model is specialized on a GPU unless told o
 MOST = 64  # links, up to which it is where that is asked for: the compiler takes minutes beyond
 
 
-def touches_rigidly(model: Model) -> bool:
-    """Whether the contacts of a model are solved in joint coordinates: on a CPU.
-
-    Not yet: treads, of which one step in 150 of a long drive is said to gain energy; wheels on differentials, where loads that
-    depend on each other jump while steered wheels jam.
-    """
-    return bool(wp.get_device(model.device).is_cpu) and PRECISION == "double"
-
-
 def materials_of(model: Model) -> list[Any]:
     """All materials of surfaces, and of pairs of them."""
     return [*model.collision.materials.values(), *model.collision.rules.values()]
@@ -96,13 +87,14 @@ class Trees:
 
     @staticmethod
     def cover(model: Model) -> bool:
-        """Whether all of a model is trees, and rows beside them: no rope hangs, and what touches does so rigidly.
+        """Whether all of a model is trees, and rows beside them: no rope hangs; with contacts on a CPU, in double precision.
 
         Loops that can move in their start pose alone are left to the former passes: motion there costs gaps of second order,
         which are taken for rounding, and rows that close them give energy.
         """
         other = model.ropes is not None or model.shaky
-        return not other and len(model.com) > 0 and (model.collision is None or touches_rigidly(model))
+        known = model.collision is None or (PRECISION == "double" and bool(wp.get_device(model.device).is_cpu))
+        return not other and len(model.com) > 0 and known
 
     def loosen(self, control: Control) -> bool:
         """Give room to joints that are disabled now, or may break; whether more of them have it than had."""
