@@ -14,8 +14,8 @@ import warp as wp
 
 from sharnir.engine.tree.around import begin_links, begin_worlds, end_joints, end_links, end_worlds
 from sharnir.engine.tree.build import Plan
+from sharnir.engine.tree.closures import CAST, ROWS, RowTables, closures_of
 from sharnir.engine.tree.closures import PARAMETERS as CLOSURE_NUMBERS
-from sharnir.engine.tree.closures import ROWS, RowTables, closures_of
 from sharnir.engine.tree.contact_runtime import entries_of, law_memory, room_of, table_room
 from sharnir.engine.tree.forest import BALL, HINGE, LAWS, PRESCRIBED, ROTOR, SEVERAL, SLIDER, SLIDES, TURNS
 from sharnir.engine.tree.generic import generic_kernel
@@ -25,6 +25,7 @@ from sharnir.engine.tree.runtime import LAWS_CHANGED, LOG_ROW, ROOM, SLOTS, TOGE
 from sharnir.engine.tree.special import Specialized, acting_laws
 from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART
 from sharnir.errors import StepWarning
+from sharnir.laws.casts import cast_table
 from sharnir.model import KINEMATIC, Control, Model, State, fill, scene_scale
 from sharnir.rope.solver import HEARD, MOST_PASSES, NEVER
 from sharnir.sleep import SLOWEST, joining, reaches, rest_of
@@ -49,21 +50,6 @@ SPINS = 1000  # looks at whether steps have ended, before waiting for the device
 BLOCK = 64  # threads of a block of a GPU: few, so that few worlds occupy all of it
 LARGEST = 24  # links, up to which a model is specialized on a GPU unless told otherwise
 MOST = 64  # links, up to which it is where that is asked for: the compiler takes minutes beyond
-
-
-def touches_rigidly(model: Model) -> bool:
-    """Whether the contacts of a model are solved in joint coordinates: on a CPU.
-
-    Not yet: treads, of which one step in 150 of a long drive is said to gain energy; wheels on differentials, where loads that
-    depend on each other jump while steered wheels jam.
-    """
-    materials = materials_of(model)
-    treads = any(m.shear for m in materials)
-    differential = len(model.gear_names) > 0 and any(isinstance(m.friction, tuple) for m in materials)
-    if treads or differential:
-        return False
-    driven = int(model.drives.count) > 0  # by what is found before a step; such machines need the exact derivative, too
-    return not driven and bool(wp.get_device(model.device).is_cpu) and PRECISION == "double"
 
 
 def materials_of(model: Model) -> list[Any]:
@@ -101,13 +87,14 @@ class Trees:
 
     @staticmethod
     def cover(model: Model) -> bool:
-        """Whether all of a model is trees, and rows beside them: no rope hangs, no cable runs, and what touches does so rigidly.
+        """Whether all of a model is trees, and rows beside them: no rope hangs; with contacts on a CPU, in double precision.
 
         Loops that can move in their start pose alone are left to the former passes: motion there costs gaps of second order,
         which are taken for rounding, and rows that close them give energy.
         """
-        other = model.ropes is not None or model.casts or model.cable_names or model.shaky
-        return not other and len(model.com) > 0 and (model.collision is None or touches_rigidly(model))
+        other = model.ropes is not None or model.shaky
+        known = model.collision is None or (PRECISION == "double" and bool(wp.get_device(model.device).is_cpu))
+        return not other and len(model.com) > 0 and known
 
     def loosen(self, control: Control) -> bool:
         """Give room to joints that are disabled now, or may break; whether more of them have it than had."""
@@ -275,7 +262,9 @@ class Trees:
 
     def _generic_kernel(self) -> Any:
         kinds = {p.kind for p in self.plan.places if p.kind >= 0}
-        return generic_kernel(int(self.model.drives.count) > 0, kinds, bool(self.closures), self.model.collision is not None)
+        m = self.model
+        more = int(m.drives.count) > 0 or bool(m.cable_names) or bool(m.casts)
+        return generic_kernel(more, kinds, bool(self.closures), self.model.collision is not None)
 
     def _bind_contacts(self, t: Any, state: State, control: Control) -> None:
         """Contacts of the bodies, for these arrays."""
@@ -296,13 +285,17 @@ class Trees:
         loose = {i for i, p in enumerate(places) if p.joint in self.loose}
         tables = RowTables(self.plan.forest(), self.closures, loose)
         t.cut, t.geared = ints([int(p.part) for p in places]), ints([int(i in tables.geared) for i in range(len(places))])
+        t.casts = cast_table(m)
+        t.cast_belt = ints([cast.belt for cast in m.casts])
+        belts = {m.casts[c.item].belt: i for i, c in enumerate(tables.closures) if c.kind == CAST}
+        t.cast_closure = ints([belts.get(k, -1) for k in range(int(t.casts.count))])
         t.closures, t.closure_first = len(tables.closures), 2 + ROOM * len(places)
         touches = m.collision is not None
         if not tables.closures and not touches:
             return 0
         t.closure_kind, t.closure_item = ints([c.kind for c in tables.closures]), ints([c.item for c in tables.closures])
         t.closure_a, t.closure_b = ints([c.a for c in tables.closures]), ints([c.b for c in tables.closures])
-        t.springs, t.row_stride, t.row_world, t.closed = m.springs, m.worlds, 1, CLOSED[PRECISION]
+        t.springs, t.cables, t.row_stride, t.row_world, t.closed = m.springs, m.cables, m.worlds, 1, CLOSED[PRECISION]
         numbers, memory = tables.parameters(m.worlds), row_memory(tables)
         if not touches:
             t.row_tables = ints(packed_tables(tables))

@@ -319,7 +319,8 @@ class Links:
         first = np.arange(c.count)
         for r, touched in enumerate(trees):
             for half, tree in enumerate(touched):
-                span[r, 2 * half : 2 * half + 2] = ranges[tree] if len(touched) <= 2 else (0, 0)
+                if len(touched) <= 2:
+                    span[r, 2 * half : 2 * half + 2] = ranges[tree]
                 first[r] = min(first[r], lowest.setdefault(tree, r))
             if len(touched) > 2:  # all there is between the first and the last
                 span[r, :2] = ranges[touched[0]][0], ranges[touched[-1]][1]

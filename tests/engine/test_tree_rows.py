@@ -1,4 +1,4 @@
-"""Rows beside the tree: loops, rods, gears and springs, with the passes along bodies as their oracle."""
+"""Rows beside the tree: loops, rods, gears, springs and cables, with the passes along bodies as their oracle."""
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from sharnir.spatial import matrix_to_quat, quat_exp, quat_to_matrix
 pytestmark = pytest.mark.usefixtures("unoptimized")
 
 CARRIED = "mid_force mid_torque gear_impulse spring_impulse axis_impulse friction_impulse limit_impulse"
+CARRIED += " cable_impulse cable_rest cable_angle"
 
 
 def body(scene, name, at):
@@ -150,6 +151,117 @@ def test_springs_between_points(monkeypatch):
         sim.spring("s0").stiffness = 400.0
         sim.spring("s1").rest = 0.4
     follow(lean, old, 50)
+
+
+def weight(scene, name, x, z, mass):
+    """A weight on a vertical guide."""
+    scene.add_body(name, sh.Box(0.1, 0.1, 0.1), mass=mass, position=(x, 0, z))
+    scene.add_joint(f"{name} guide", sh.Prismatic("z"), "world", name, position=(x, 0, z))
+
+
+def over_a_swinging_block():
+    """A cable that lies askew in a sheave whose block swings, between two bodies that float."""
+    scene = sh.Scene()
+    scene.add_body("arm", sh.Box(0.2, 0.2, 1.0), mass=8, position=(0, 0, 2.5))
+    scene.add_joint("top", sh.Spherical(), "world", "arm", position=(0, 0, 3))
+    scene.add_body("l", sh.Box(0.1, 0.1, 0.1), mass=3, position=(-0.12, 0.3, 1), velocity=(0.5, 0.4, 0))
+    scene.add_body("r", sh.Box(0.1, 0.1, 0.1), mass=3.5, position=(0.15, -0.1, 1.2), velocity=(-0.2, 0.3, 0))
+    scene.add_cable("rope", [("l", (0, 0.01, 0.05)), sh.Sheave("arm", 0.1, at=(0, 0, -0.5)), ("r", (0.02, 0, 0.05))])
+    return scene
+
+
+def over_heavy_wheels():
+    """A drum, a wheel that grips, and a block and tackle, one after the other."""
+    scene = sh.Scene()
+    scene.add_body("drum", mass=5.0, inertia=(1, 0.08, 1), position=(0, 0, 3))
+    scene.add_joint("winch", sh.Revolute("y", damping=2.0), "world", "drum", position=(0, 0, 3))
+    scene.add_body("wheel", mass=1.0, inertia=(1.0, 0.3, 1.0), position=(1.0, 0, 3.5))
+    scene.add_joint("hinge", sh.Revolute("y"), "world", "wheel", position=(1.0, 0, 3.5))
+    scene.add_body("load", sh.Box(0.1, 0.1, 0.1), mass=20, position=(1.4, 0.1, 1), velocity=(0.3, 0.2, 0))
+    path = [
+        sh.Drum("drum", 0.15),
+        sh.Sheave("wheel", 0.2, grips=True),
+        sh.Sheave("load", 0.1, axis="-y"),
+        ("world", (1.5, 0, 3.2)),
+    ]
+    scene.add_cable("rope", path)
+    return scene
+
+
+def over_rough_posts(ratio):
+    """Over two posts that do not turn: with the ratio of weights 2.2 it just slides."""
+    scene = sh.Scene()
+    weight(scene, "a", -0.1, 1.0, 2.0)
+    weight(scene, "b", 1.1, 1.0, 2.0 * ratio)
+    posts = [sh.Sheave("world", 0.1, at=(x, 0, 2), friction=mu) for x, mu in ((0, 0.3), (1, 0.2))]
+    scene.add_cable("rope", [("a", (0, 0, 0.05)), *posts, ("b", (0, 0, 0.05))])
+    return scene
+
+
+CABLES = {"swinging": over_a_swinging_block, "wheels": over_heavy_wheels}
+CABLES |= {f"posts {r}": lambda r=r: over_rough_posts(r) for r in (2.1, 2.8, 0.36)}
+
+
+@pytest.mark.parametrize("name", CABLES)
+def test_cables(name, monkeypatch):
+    lean, old = both(monkeypatch, CABLES[name], dt=5e-3)
+    follow(lean, old, 20)
+    np.testing.assert_array_equal(lean.state.cable_slides.numpy(), old.state.cable_slides.numpy())
+
+
+def test_a_cable_between_floating_bodies_keeps_energy_and_momenta():
+    """Two bodies that tumble about each other, held by a cable at points beside their middles: it stays taut."""
+    scene = sh.Scene(gravity=(0, 0, 0))
+    for name, x in (("a", -0.5), ("b", 0.5)):
+        body(scene, name, (x, 0, 0))
+    scene.add_cable("rope", [("a", (0.1, 0.05, 0.02)), ("b", (-0.1, 0.03, 0.0))])
+    sim = sh.Simulation(scene, 5e-3, solver="direct", sleep=False)
+    for name, speed in (("a", -1.0), ("b", 1.2)):
+        sim.body(name).velocity, sim.body(name).spin = (0.02 * speed, speed, 0.1), (0.1, -0.2, 1.5)
+    sim.step()
+    energies, momenta, least = [], [], np.inf
+    for _ in range(100):
+        sim.step()
+        energies.append(sim.energy().kinetic)
+        momenta.append([*sim.momentum().linear, *sim.momentum().angular])
+        least = min(least, sim.cable("rope").tension[0])
+    print(f"energy {np.ptp(energies) / energies[0]:.1e}, momenta {np.ptp(momenta, axis=0).max():.1e}, tension {least:.2f} N")
+    assert least > 0
+    assert sim.solver._lean
+    assert np.ptp(energies) < 1e-12 * energies[0]
+    assert np.ptp(momenta, axis=0).max() < 1e-12 * np.abs(momenta[0]).max()
+    assert abs(sim.cable("rope").slack) < 1e-12
+
+
+def test_a_winch_lifts_a_load_off_the_ground(monkeypatch):
+    """Taken up, lifted, set down and slack: contact and the cable are solved together; every step converges."""
+
+    def make():
+        scene, R = sh.Scene(), 0.15
+        scene.add_ground()
+        scene.add_body("drum", mass=5.0, inertia=(1, 0.08, 1), position=(0, 0, 3))
+        drive = sh.Servo(velocity=0.0, kd=1e3, max_force=60.0)
+        scene.add_joint("hinge", sh.Revolute("y", drive=drive), scene.world, "drum", position=(0, 0, 3))
+        scene.add_body("load", sh.Box(0.4, 0.4, 0.4), mass=20, position=(R + 0.05, 0.1, 0.2))
+        scene.add_cable("rope", [sh.Drum("drum", R), ("load", (0, 0, 0.2))])
+        return scene
+
+    sims, ends = both(monkeypatch, make, dt=5e-3), []
+    for sim in sims:
+        for speed, steps in ((-2.0, 150), (2.0, 300), (0.0, 50)):
+            sim.joint("hinge").drive.velocity = speed
+            for _ in range(steps):
+                assert sim.step().converged
+                assert sim is not sims[0] or sim.cable("rope").slack > -1e-9
+            ends += [sim.body("load").position, sim.cable("rope").slack]
+    lifted, old = ends[0], ends[6]
+    print(
+        f"lifted to {lifted}, {np.abs(lifted - old).max():.1e} m beside the former way; at rest {ends[4]}, slack {ends[5]:.4f} m"
+    )
+    assert lifted[2] > 0.3
+    np.testing.assert_allclose(lifted, old, atol=1e-6)
+    assert ends[5] > 0.1
+    assert abs(ends[4][2] - 0.2) < 1e-5
 
 
 def everything_beside():

@@ -317,3 +317,28 @@ def test_friction_on_a_joint_that_a_loop_holds_still(solver):
     assert sim.joint("hinge").friction.static == 0.0, "the loop holds it"
     print(f"{solver}: energy at most {most:.1e} J above the start, gap {sim.gaps().max():.1e}")
     assert most < 0.05 and sim.gaps().max() < 1e-4
+
+
+@pytest.mark.parametrize("touches", [False, True])
+def test_a_brake_that_is_taken_off_and_put_on_again_stops_what_turns(touches):
+    """What it held before counts no more: a wheel that has come to turn does not go to and fro under its brake."""
+    scene = sh.Scene()
+    if touches:
+        scene.add_ground()
+    scene.add_body("wheel", mass=1.0, inertia=(0.02, 0.03, 0.04), position=(0, 0, 3))
+    scene.add_joint("axle", sh.Revolute("y", friction=5.0), "world", "wheel", position=(0, 0, 3))
+    sim = sh.Simulation(scene, 5e-3, solver="direct", sleep=False)
+    axle = sim.joint("axle")
+    sim.run(0.05)
+    axle.friction = 0.0
+    sim.body("wheel").apply_torque((0, 0.3 / 5e-3, 0))
+    sim.run(0.1)
+    assert axle.velocity == pytest.approx(10.0, rel=1e-6)
+    axle.friction = 5.0
+    sim.run(0.1)
+    speeds = []
+    for _ in range(20):
+        sim.step()
+        speeds.append(abs(axle.velocity))
+    print(f"{'with a ground' if touches else 'alone'}: at most {max(speeds):.1e} rad/s, stuck {axle.stuck}")
+    assert max(speeds) < 1e-15 and axle.stuck

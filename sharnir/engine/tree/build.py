@@ -73,7 +73,8 @@ class Place:
 class Plan:
     """The spanning forest of a model, and the numbers of its links.
 
-    Welds of bodies that are cut, rods, gears, cables and springs between points are not in it (`beside`: whether there are any).
+    Welds of bodies that are cut, rods, gears, cables, springs between points and cast wheels are not in it (`beside`: whether
+    there are any).
 
     Args:
         model: what `Scene.build` returned.
@@ -94,7 +95,7 @@ class Plan:
     def beside(self) -> bool:
         """Whether something joins links beside the forest."""
         m = self.model
-        return bool(self.rods or self.parts.max(initial=1) > 1 or m.gear_names or m.spring_names or m.cable_names)
+        return bool(self.rods or self.parts.max(initial=1) > 1 or m.gear_names or m.spring_names or m.cable_names or m.casts)
 
     @property
     def most(self) -> int:
@@ -144,6 +145,7 @@ class Plan:
         kinematic = model.bodies.motion.numpy() == KINEMATIC
         ends = {int(b) for k in rods for b in (model.parents[k], model.children[k])}
         ends |= {int(b) for side in (model.springs.parent, model.springs.child) if model.spring_names for b in side.numpy()}
+        ends |= set(model.cables.body.numpy().tolist()) if model.cable_names else set()
         roots = [
             b for b in range(1, len(dynamic)) if b in floating or kinematic[b] or (not dynamic[b] and (b in hangs or b in ends))
         ]

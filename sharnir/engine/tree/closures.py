@@ -17,10 +17,10 @@ from sharnir.engine.tree.forest import GROUND, Forest
 from sharnir.envelope import close_order
 from sharnir.tables import columns
 
-POINT, ANGLE, ROD, SPRING, GEAR, CONTACT, FRICTION, LIMIT, SPINNING, ROLLING = range(10)
+POINT, ANGLE, ROD, SPRING, GEAR, CONTACT, FRICTION, LIMIT, SPINNING, ROLLING, SPAN, RUN, CAST = range(13)
 LAW_KINDS = (CONTACT, FRICTION, LIMIT, SPINNING, ROLLING)
 """Kinds of which there are others in every step, and whose impulses are bounded (`contact_rows`)."""
-ROWS = (3, 1, 1, 1, 1, 3, 1, 1, 1, 1)  # equations by kind
+ROWS = (3, 1, 1, 1, 1, 3, 1, 1, 1, 1, 0, 1, 0)  # equations by kind
 SPEEDS = (1, 1, 3, 6, 0, 6, 1, 3, 3)  # numbers of a row on a link's joint, by the kinds of `forest`
 LOOSE = 6  # the same of a joint that may be disabled, so that its link floats
 PARAMETERS = {"point_a": 3, "point_b": 3, "axis_a": 3, "axis_b": 3}
@@ -29,7 +29,12 @@ PARAMETERS |= dict.fromkeys(("length", "stiffness", "damping", "ratio", "on"), 1
 PARAMETERS |= {"surface": 3, "last": 3, "core_a": 3, "core_b": 3, "restitution": 1, "share": 1, "side": 1}
 PARAMETERS |= {"balls": 1, "radius_a": 1, "radius_b": 1, "rolls_a": 1, "rolls_b": 1, "round_a": 6, "round_b": 6}
 PARAMETERS |= {"friction_along": 1, "friction_across": 1, "shear_along": 1, "shear_across": 1, "fade": 1}
-PARAMETERS |= {"lever": 1, "across": 1, "rows_back": 1, "belt": 1, "frame": 1, "belt_axis": 3, "belt_pull": 3}
+PARAMETERS |= {"lever": 1, "across": 1, "rows_back": 1, "belt": 1, "frame": 1, "cast": 1, "belt_axis": 3, "belt_pull": 3}
+OF_CABLES = {"angle_a": "rolls_a", "angle_b": "rolls_b", "slides": "side", "spans_back": "rows_back", "spans": "across"}
+OF_CABLES |= {"follows": "share", "joins": "balls", "friction": "friction_along", "mark_a": "core_a", "mark_b": "core_b"}
+"""Parameters of cables (`cable_rows`), and those of contacts in whose place they are."""
+OF_CASTS = ("omega", "angle", "turn", "load", "inertia", "rolling", "torque", "speed", "gain", "most", "brake")
+"""Those of cast wheels (`cast_rows`), which are in place of the first ones."""
 Numbers = Sequence[float] | np.ndarray
 
 
@@ -43,14 +48,15 @@ class Closure:
 
     Args:
         kind: POINT: both points in one place. ANGLE: both axes at a right angle. ROD: points at the distance `length`. SPRING:
-            between the points. GEAR: q_a = ratio q_b + length, of the links' own joints, hinges or sliders.
+            between the points. GEAR: q_a = ratio q_b + length, of the links' own joints, hinges or sliders. SPAN, RUN: of cables.
+            CAST: a cast wheel.
         a, b: indices of links; GROUND.
         point_a, point_b, axis_a, axis_b: (3,) in the links' frames.
         length: m; of a gear, m or rad.
         stiffness, damping: N/m, N·s/m.
         ratio: of a gear.
         on: 0.0 takes the closure out.
-        item: number of the joint (of a rod), spring or gear of the model; −1: a weld.
+        item: number of the joint (of a rod), spring, gear, span, run or cast wheel of the model; −1: a weld.
         surface and what follows: of contacts and of the laws of axes, see `contact_rows`.
 
     Points, axes and numbers may differ from world to world: (worlds, 3), (worlds,).
@@ -93,8 +99,11 @@ class Closure:
     rows_back: float = 0.0
     belt: float = GROUND
     frame: float = GROUND
+    cast: float = GROUND
     belt_axis: Numbers = field(default_factory=zeros)
     belt_pull: Numbers = field(default_factory=zeros)
+    along: Sequence[int] = ()  # links of a run, instead of a and b
+    chain: int = -1  # closures that share one of at least 0 keep together, in their order
 
     def values(self) -> dict[str, list[float]]:
         """The parameters of the first world as lists of numbers, by name."""
@@ -143,14 +152,22 @@ class RowTables:
         for n, path in enumerate(paths):
             for link in path:
                 on.setdefault(link, set()).add(n)
-        order = close_order([{m for link in path for m in on[link]} - {n} for n, path in enumerate(paths)])
+        chains = [c.chain if c.chain >= 0 else -1 - n for n, c in enumerate(closures)]
+        first = {chain: n for n, chain in reversed(list(enumerate(chains)))}
+        together: dict[int, list[int]] = {}
+        for n, chain in enumerate(chains):
+            together.setdefault(first[chain], []).append(n)
+        groups = list(together.values())
+        of = {n: k for k, group in enumerate(groups) for n in group}
+        near = [{of[m] for n in group for link in paths[n] for m in on[link]} - {k} for k, group in enumerate(groups)]
+        order = [n for k in close_order(near) for n in groups[k]]
         self.closures = [closures[n] for n in order]
         self.paths = [paths[n] for n in order]
         self.tables = self._tables()
 
     def _path(self, c: Closure) -> list[int]:
         links = set()
-        for link in (c.a, c.b):
+        for link in () if ROWS[c.kind] == 0 else (c.a, c.b, *c.along):
             while link != GROUND:
                 links.add(link)
                 link = self.forest.links[link].base
@@ -215,7 +232,8 @@ class RowTables:
 
 
 def closures_of(plan: Any, gear_starts: Sequence[float] = ()) -> list[Closure]:
-    """Closures of what is beside the forest of a model: welds of bodies that are cut, rods, springs between points, gears.
+    """Closures of what is beside the forest of a model: welds of cut bodies, rods, springs between points, gears, cables
+    and cast wheels.
 
     Args:
         plan: the `build.Plan` of the model.
@@ -247,6 +265,40 @@ def closures_of(plan: Any, gear_starts: Sequence[float] = ()) -> list[Closure]:
         a, b = (of_axis[int(model.v_start[j.numpy()[n]]) + int(x.numpy()[n])] for j, x in sides)
         start = float(gear_starts[n]) if len(gear_starts) else 0.0
         out.append(Closure(GEAR, a, b, ratio=float(gears.ratio.numpy()[n]), length=start, item=n))
+    out += cables_of(plan) if model.cable_names else []
+    return out + [Closure(CAST, GROUND, GROUND, item=n) for n in range(len(model.casts))]
+
+
+def cables_of(plan: Any) -> list[Closure]:
+    """Spans and runs of cables; those that may slide as one are a chain: its spans, then its runs."""
+    t = plan.model.cables
+    first, joins, body = t.first.numpy(), t.joins.numpy(), t.body.numpy()
+    center, axis, mark, radius = (getattr(t, name).numpy() for name in ("center", "axis", "mark", "radius"))
+    link = [_end(plan, int(b)) for b in body]
+
+    def turned(x: int, v: np.ndarray) -> np.ndarray:
+        return v if link[x] == GROUND else np.asarray(np.einsum("...ji,j->...i", plan.own_turn[link[x]], v))
+
+    out: list[Closure] = []
+    begin = 0
+    for end in range(1, int(t.count) + 1):
+        if joins[end - 1]:
+            continue
+        spans, runs = range(first[begin], first[end]), range(begin, end)
+        for i in spans:
+            a, b = 2 * i, 2 * i + 1
+            points = [_local(plan, link[x], center[x][None]) for x in (a, b)]
+            axes, marks = ([turned(x, v[x]) for x in (a, b)] for v in (axis, mark))
+            c = Closure(SPAN, link[a], link[b], points[0], points[1], axes[0], axes[1], item=i, chain=begin)
+            c.radius_a, c.radius_b, c.core_a, c.core_b = radius[a], radius[b], *marks
+            out.append(c)
+        along = sorted({link[x] for i in spans for x in (2 * i, 2 * i + 1)} - {GROUND})
+        for k, r in enumerate(runs):
+            c = Closure(RUN, GROUND, GROUND, along=along, item=r, chain=begin)
+            c.rows_back, c.across = len(spans) + k - (first[r] - first[begin]), first[r + 1] - first[r]
+            c.share, c.balls = float(k > 0), joins[r]
+            out.append(c)
+        begin = end
     return out
 
 

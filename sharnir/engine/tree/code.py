@@ -379,7 +379,7 @@ gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(k
             self.store() if store is None else store,
             *(f"#undef {name}" for name in ("number", "stored", "parameter", "axis_of", *(f"law_{n}" for n in names))),
             *(f"#undef joint_{name}" for name in JOINT_LAWS),
-            *(["#undef given", *self.tree.rows.undefined()] if self.tree.rows else ()),
+            *(["#undef given", "#undef given_of", *self.tree.rows.undefined()] if self.tree.rows else ()),
             UNDEFINED,
             after,
         ]
@@ -454,11 +454,12 @@ class Loop(Form):
     def __init__(
         self, real: str, source: Source, own_axes: bool = False, factor_always: bool = False,
         kinds: tuple[int, ...] | None = None, pushed: bool = False, second_gear: Any = None, rows: bool = False,
-        touches: bool = False,
+        touches: bool = False, more: bool = False,
     ) -> None:  # fmt: skip
         self.program, self.source, self.real = Program(remembers=not rows, shared=SHARED), source, real
-        form = LawLoopTree if touches else RowLoopTree if rows else LoopTree
-        self.tree: LoopTree = form(self.program, own_axes, factor_always, kinds, pushed, second_gear)
+        form: Any = LawLoopTree if touches else RowLoopTree if rows else LoopTree
+        kept = {"more": more} if rows else {}
+        self.tree: LoopTree = form(self.program, own_axes, factor_always, kinds, pushed, second_gear, **kept)
         if isinstance(self.tree, LawLoopTree):
             self.tree.real = real
         self.tree.kept = KEPT[real]

@@ -21,6 +21,7 @@ from typing import Any
 from sharnir.contact.cones import ELASTIC, ISLANDS, JOINTED, NUMBERS, PARTED, SPEEDS, STOPPED, SWEPT, VECTORS, cone_solver
 from sharnir.emit.algebra import ZERO, Symmetric, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, minimum, node, select, sqrt, value
+from sharnir.engine.tree.cast_rows import press_wheel, release_wheels, share_wheel, strike_wheel, turn_wheels
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, ROLLING, SPINNING
 from sharnir.engine.tree.forest import BALL, PRESCRIBED, SLIDES, TURNS
 from sharnir.engine.tree.islands import find_islands
@@ -73,6 +74,8 @@ class Contact(Kind):
 
     def begin(self, c: Any) -> None:
         self.locate(c)
+        for _ in c.rows.when(c.cast > -0.5):
+            share_wheel(c)
         for k in range(self.rows):
             c.put_row(k, "near", 0.0)
         for _ in c.rows.unless_resting():
@@ -158,8 +161,11 @@ class Contact(Kind):
         rubs, shear = self.tread(c, k)
         e = (c.axis_b, cross(c.axis_a, c.axis_b))[k - 1]
         yields = not_(c.rows.resting) & (shear > 0.0)
-        start = dot(c.last, e) * rubs / select(shear > 0.0, shear, 1.0)
-        return select(yields, self.softness(c, k) * c.impulse(k) - start, held(self, c, k))
+        start = select(yields, dot(c.last, e) * rubs / select(shear > 0.0, shear, 1.0), 0.0)
+        if k == 2:  # along the rim of a cast wheel
+            yields = yields | (c.soft > 0.0)
+            start = start - c.by_a
+        return select(yields, self.softness(c, k) * c.impulse(k), held(self, c, k)) - start
 
     def softness(self, c: Any, k: int) -> Any:
         h, works = c.h, not_(c.rows.resting)
@@ -168,7 +174,8 @@ class Contact(Kind):
             return select(yields, 1.0 / select(yields, h * (c.stiffness * h + c.damping), 1.0), 0.0)
         rubs, shear = self.tread(c, k)
         yields = works & (shear > 0.0)
-        return select(yields, rubs * rubs * (1.0 + h * c.fade) / select(yields, shear * h * h, 1.0), 0.0)
+        soft = select(yields, rubs * rubs * (1.0 + h * c.fade) / select(yields, shear * h * h, 1.0), 0.0)
+        return soft + c.soft if k == 2 else soft
 
     def opening(self, c: Any, gaps: list[Any]) -> Any:
         """None: what overlaps is noted apart."""
@@ -253,6 +260,8 @@ class Contact(Kind):
         c.slip, c.bend = across_of(c.axis_a, self.end_speed(c)), self.bending(c)
         c.rows.tree.note_work(-(dot(force, c.surface) * (4.0 / c.h)))
         c.last = force * (1.0 / (c.h * c.h))  # for the next part of a step that is divided
+        for _ in c.rows.when(c.cast > -0.5):
+            press_wheel(c, c.last)
         hard = not_(c.stiffness > 0.0)
         near = nearness(c, u0)
         c.rows.note_overlap(hard & (c.end_gap < -maximum(SLOP / c.rows.tree.per_metre, near)))
@@ -828,11 +837,16 @@ if (wp::abs(now - {self._place("high", "r")}) > real({SETTLED})*now) ++changed; 
 
     def keep_laws(self) -> None:
         p = self.program
+        if self.more:
+            release_wheels(self.tree)
         for c, law in self.laws():
             stopped = law.keep(c)
             p.write(
                 "stopped", node("?", stopped, value("(wp::max(t_a[c], t_b[c]) + 1)", "int"), p.read("stopped", "int"), kind="int")
             )
+
+        if self.more:
+            turn_wheels(self.tree)
 
     last_impact, first_impact = value("last_impact", "bool"), value("(impact == 0)", "bool")
     """Whether nothing is thrown back any more, and what still approaches is stopped; whether the first impact is solved for."""
@@ -922,6 +936,8 @@ if (wp::abs(now - {self._place("high", "r")}) > real({SETTLED})*now) ++changed; 
                 force = law.force(c, [c.impulse(k) for k in range(3)])
                 more = 1.0 + self.bounce
                 c.blow = c.blow + force * (2.0 / c.h * more)
+                for _ in self.when(c.cast > -0.5):
+                    strike_wheel(c, force * (2.0 / c.h * more))
                 self.tree.note_work(-(dot(force, c.surface) * (2.0 / c.h * more)))
 
 

@@ -12,14 +12,15 @@ from sharnir.collision.data import CONE as CONE_KIND
 from sharnir.collision.data import CYLINDER as CYLINDER_KIND
 from sharnir.collision.data import ELLIPSOID as ELLIPSOID_KIND
 from sharnir.contact.cones import EITHER, JOINTED, NEWTON, SWEEPS, cone_memory
-from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, PARAMETERS, ROLLING, SPEEDS, SPINNING
+from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, OF_CASTS, PARAMETERS, ROLLING, SPEEDS, SPINNING
 from sharnir.engine.tree.contact_rows import LawRows
 from sharnir.engine.tree.forest import HINGE, PRESCRIBED, SLIDER
 from sharnir.engine.tree.row_runtime import AT_BLOW, AT_SLIP, carried, kept
 from sharnir.engine.tree.row_storage import COUNTS, LAW_TABLES, PER_ROW, RESPONSES, TABLES
 from sharnir.engine.tree.row_storage import WORK as CLOSURE_WORK
-from sharnir.engine.tree.runtime import DONE, HINGE_AT, NATIVE, SLIDER_AT, Q, TreeStep
+from sharnir.engine.tree.runtime import DONE, HINGE_AT, NATIVE, SLIDER_AT, STUCK, Q, TreeStep
 from sharnir.engine.tree.storage import offsets
+from sharnir.laws.casts import CAST
 from sharnir.types import real, vec3
 
 USUAL_PATH = 16  # links on the path of a closure: where paths are longer, there is room for fewer, until more is asked for
@@ -225,6 +226,10 @@ const auto middle = [&](int shape, int body) -> vec {{
 return wp::add(shared(state.position, body), wp::quat_rotate(shared(state.rotation, body), x.shapes.position.data[shape])); }};
 {ROLLS}
 const int points = x.contacts.count.data[w];
+const auto of_wheel = [&](int k, int what) -> real& {{
+return x.row_numbers.data[({sum(PARAMETERS.values())}*x.cast_closure.data[k] + what)*x.row_stride + w*x.row_world]; }};
+for (int k = 0; k < x.casts.count; ++k) if (x.casts.state.data[k] >= 0)
+of_wheel(k, {OF_CASTS.index("turn")}) = of_wheel(k, {OF_CASTS.index("load")}) = real(0.0);
 for (int p = 0; p < points; ++p) {{
 const int body_a = cell(contacts.body_a, p), body_b = cell(contacts.body_b, p);
 const int a = moving(body_a), b = moving(body_b);
@@ -253,7 +258,9 @@ const vec e = wp::abs(n[0]) < real(0.6) ? vec(real(1.0), real(0.0), real(0.0)) :
 s = wp::normalize(wp::cross(wp::cross(n, e), n)); }}
 auto mu = cell(contacts.friction, p); const vec last = cell(contacts.impulse, p), runs = cell(contacts.surface, p);
 const bool tire = (cell(contacts.special, p) & 1) != 0;
-const vec pull = driven >= 0 ? cell(contacts.belt_pull, p) : vec(), axle = driven >= 0 ? cell(contacts.belt_axis, p) : vec();
+const int special = cell(contacts.special, p), wheel = (special & {int(CAST)}) != 0 ? special >> 8 : -1;
+const vec pull = driven >= 0 || wheel >= 0 ? cell(contacts.belt_pull, p) : vec();
+const vec axle = driven >= 0 ? cell(contacts.belt_axis, p) : vec();
 const vec arm_a = wp::sub(at, shared(state.position, body_a)), arm_b = wp::sub(at, shared(state.position, body_b));
 const vec turn_a = wp::cross(shared(state.spin, body_a), arm_a), turn_b = wp::cross(shared(state.spin, body_b), arm_b);
 const vec over = wp::sub(shared(state.velocity, body_b), shared(state.velocity, body_a));
@@ -267,13 +274,18 @@ shared(state.spin, cell(contacts.belt_frame, p))))));
 slides = wp::length(wp::sub(slip, wp::mul(n, wp::dot(n, slip)))) > real({SLIDES}); }}
 if (slides) mu = wp::mul(mu, cell(contacts.dynamic, p)/mu[0]); }}
 real fade = real(0.0); const bool yields = tire && cell(contacts.relaxation, p) > real(0.0);
-if (yields) {{ const bool of_a = (cell(contacts.special, p) & 8) != 0;  // how fast the middle of the wheel passes the ground
-vec passes = of_a ? wp::add(over, turn_b) : wp::sub(over, turn_a); passes = wp::sub(passes, wp::mul(n, wp::dot(n, passes)));
+if (yields) {{ const bool of_a = (special & 8) != 0;  // how fast the middle of the wheel passes the ground
+vec passes = over; if (of_a || wheel >= 0) passes = wp::add(passes, turn_b);
+if (!of_a || wheel >= 0) passes = wp::sub(passes, turn_a); passes = wp::sub(passes, wp::mul(n, wp::dot(n, passes)));
 fade = wp::length(passes)/cell(contacts.relaxation, p); }}
 for (int k = 0; k < 3; ++k) {{ give({GIVEN["point_a"]} + k) = pa[k]; give({GIVEN["point_b"]} + k) = pb[k];
 give({GIVEN["axis_a"]} + k) = n[k]; give({GIVEN["axis_b"]} + k) = s[k];
 give({GIVEN["surface"]} + k) = runs[k]; give({GIVEN["last"]} + k) = last[k]*(real(0.25)/h);
 give({GIVEN["belt_axis"]} + k) = axle[k]; give({GIVEN["belt_pull"]} + k) = pull[k]; }}
+give({GIVEN["cast"]}) = real(-1.0);
+if (wheel >= 0) {{ give({GIVEN["cast"]}) = real(x.cast_closure.data[wheel]);
+of_wheel(wheel, {OF_CASTS.index("turn")}) += wp::dot(pull, last)*(real(0.25)/h);
+of_wheel(wheel, {OF_CASTS.index("load")}) += wp::dot(n, last)*(real(0.25)/h); }}
 give({GIVEN["friction_along"]}) = mu[0]; give({GIVEN["friction_across"]}) = mu[1];
 give({GIVEN["restitution"]}) = cell(contacts.restitution, p); give({GIVEN["fade"]}) = fade;
 give({GIVEN["balls"]}) = kind_a == {SPHERE_KIND} && kind_b == {SPHERE_KIND};
@@ -307,10 +319,10 @@ if (rolling > real(0.0)) {{ const int back = torsion > real(0.0) ? 4 : 3;
 resist({ROLLING}, rolling, back, real(0.0)); resist({ROLLING}, rolling, back + 1, real(1.0)); }} }}
 for (int i = 0; i < links; ++i) if (acts[i] && (kinds[i] == {HINGE} || kinds[i] == {SLIDER})) {{
 const int axis = x.axis.data[i];
-if (table(control.friction_static, axis) > real(0.0)
+if (!(table(control.friction_static, axis) > real(0.0)
 || table(control.friction_dynamic, axis) > real(0.0)
-|| table(control.friction_load, axis) > real(0.0))
-if (add({FRICTION}, i, -1, 1, -1)) {{ give({GIVEN["last"]}) = cell(state.friction_impulse, axis)*(real(0.25)/h); ++c; }}
+|| table(control.friction_load, axis) > real(0.0))) cell(state.tree, x.first.data[i] + {int(STUCK)}) = real(0.0);
+else if (add({FRICTION}, i, -1, 1, -1)) {{ give({GIVEN["last"]}) = cell(state.friction_impulse, axis)*(real(0.25)/h); ++c; }}
 const int first = x.first.data[i], at_z = first + (kinds[i] == {HINGE} ? {int(HINGE_AT["z"])} : {int(SLIDER_AT["z"])});
 const real q = cell(state.tree, first + {int(Q)});
 const real way = real({NEAR_LIMIT})*(real(2.0)*wp::abs(cell(state.tree, at_z)) + x.fall*h*h);

@@ -11,7 +11,7 @@ from sharnir.engine.tree.after import break_joints, count, keep, store, store_re
 from sharnir.engine.tree.contact_runtime import gather_laws, store_contacts
 from sharnir.engine.tree.forest import BALL, KINDS, ROTOR, USUAL
 from sharnir.engine.tree.forms import is_taken_up, turn_twists
-from sharnir.engine.tree.row_runtime import forget_rows, set_rows, store_rows
+from sharnir.engine.tree.row_runtime import forget_rows, set_rows, store_more, store_rows
 from sharnir.engine.tree.runtime import (  # fmt: skip
     CPP,
     TreeStep,
@@ -54,8 +54,10 @@ def report_with_rows(t: wp.array(dtype=TreeStep), w: int):
     store_rows(t, w)
 
 
-def make_kernel(body: str, name: str, drives: bool, rows: bool = False, touches: bool = False) -> Any:
-    """The kernel that makes steps by the emitted C++ `body`; with drives of the table, rows beside it, contacts, or without."""
+def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: bool = False) -> Any:
+    """The kernel that makes steps by the emitted C++ `body`; with rows beside it, contacts, or without; `more`: with drives of
+    the table, cables and cast wheels.
+    """
 
     @wp.func_native(body)
     def advance(t: wp.array(dtype=TreeStep), w: int, steps: int, fresh: int, reporting: int) -> int:
@@ -93,13 +95,13 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False, touches:
             if fresh == 1:
                 begin(t, w)
             left = wp.where(n[w] - step > 3, n[w] - step - 3, 1)  # of the last three, loads of joints and accelerations are read
-            if wp.static(drives):
+            if wp.static(more):
                 set_drives(t, w, t[0].settings.dt[0], t[0].state.velocity, t[0].state.spin)
-            if push(t, w) or t[0].loaded[w] == 1 or t[0].special == 1 or wp.static(drives or touches):
+            if push(t, w) or t[0].loaded[w] == 1 or t[0].special == 1 or wp.static(more or touches):
                 left = 1
             left = wp.min(left, most - step)
             reporting = int(step + left >= n[w] - 2 or t[0].loaded[w] == 1 or t[0].special == 1)
-            reporting = wp.max(reporting, wp.static(int(drives)))  # these read what they gave in the last step
+            reporting = wp.max(reporting, wp.static(int(more)))  # these read what they gave in the last step
             if wp.static(touches):
                 t[0].contacts.lost[w] = t[0].contacts.lost[w] + gather_laws(t, w)
             made = advance(t, w, left, fresh, reporting)
@@ -110,6 +112,8 @@ def make_kernel(body: str, name: str, drives: bool, rows: bool = False, touches:
                 store(t, w)
                 if reporting == 1:
                     finish(t, w)
+                if wp.static(more and rows):
+                    store_more(t, w)
                 if wp.static(touches):
                     store_contacts(t, w)
                 count(t, w, made)
@@ -147,23 +151,23 @@ MODULES: tuple[tuple[str, tuple[int, ...], bool, bool, bool], ...] = (
     ("sharnir.trees_touching", ONE_AXIS, False, True, True),
     ("sharnir.trees_touching_all", BESIDE, True, True, True),
 )
-"""Names, kinds of joints, whether drives of the table are known, rows beside the forest, and contacts. Few, so that little is
-compiled; laws of balls are half of the code, which most scenes do not need. With contacts code is optimized more: a fifth less
-time a step for a fifth more to compile."""
+"""Names, kinds of joints, whether drives of the table, cables and cast wheels are known, rows beside, and contacts. Few, so that
+little is compiled; laws of balls are half of the code, which most scenes do not need. With contacts code is optimized more: a
+fifth less time a step for a fifth more to compile."""
 _kernels: dict[str, Any] = {}
 
 
-def generic_kernel(drives: bool, kinds: Collection[int] = (), rows: bool = False, touches: bool = False) -> Any:
-    """The kernel for any forest with joints of these kinds, with drives of the table, rows beside it, contacts, or without."""
-    for which, (_, known, drives_too, rows_too, touches_too) in enumerate(MODULES):
-        if set(kinds) <= set(known) and drives_too >= drives and rows_too == (rows or touches) and touches_too == touches:
+def generic_kernel(more: bool, kinds: Collection[int] = (), rows: bool = False, touches: bool = False) -> Any:
+    """The kernel for any forest with joints of these kinds, with rows beside it, contacts, or without; see `make_kernel`."""
+    for which, (_, known, more_too, rows_too, touches_too) in enumerate(MODULES):
+        if set(kinds) <= set(known) and more_too >= more and rows_too == (rows or touches) and touches_too == touches:
             return module_kernel(which)
     raise ValueError(f"no kernel has joints of all kinds {sorted(kinds)} {'and rows' if rows else ''}")
 
 
 def module_kernel(which: int) -> Any:
     """The kernel of one of MODULES."""
-    name, kinds, drives, rows, touches = MODULES[which]
+    name, kinds, more, rows, touches = MODULES[which]
     if name not in _kernels:
 
         def emit() -> str:
@@ -171,8 +175,9 @@ def module_kernel(which: int) -> Any:
             from sharnir.engine.tree.code import SIMULATION, Loop
 
             gear = None if touches else exact_rows if rows else exact_several
-            return Loop(CPP, SIMULATION, pushed=True, kinds=kinds, second_gear=gear, rows=rows, touches=touches).simulation()
+            how = {"rows": rows, "touches": touches, "more": more}
+            return Loop(CPP, SIMULATION, pushed=True, kinds=kinds, second_gear=gear, **how).simulation()
 
-        _kernels[name] = make_kernel(emitted(name, emit), name, drives, rows, touches)
+        _kernels[name] = make_kernel(emitted(name, emit), name, more, rows, touches)
         _kernels[name].module.options |= OPTIONS | ({"cpu_compiler_flags": CPU_FLAGS} if touches else {})
     return _kernels[name]

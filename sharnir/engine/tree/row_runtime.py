@@ -4,7 +4,7 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.engine.tree.closures import GEAR, PARAMETERS, ROD, SPRING
+from sharnir.engine.tree.closures import CAST, GEAR, OF_CABLES, OF_CASTS, PARAMETERS, ROD, RUN, SPAN, SPRING
 from sharnir.engine.tree.forest import OFF
 from sharnir.engine.tree.row_storage import LINK_FIELDS, WORK
 from sharnir.engine.tree.runtime import memory_of
@@ -16,13 +16,23 @@ GIVEN_SIZE, KEPT_SIZE = wp.constant(sum(PARAMETERS.values())), wp.constant(sum(W
 AT_LENGTH, AT_STIFFNESS, AT_DAMPING, AT_ON = (wp.constant(GIVEN[n]) for n in ("length", "stiffness", "damping", "on"))
 AT_FORCE, AT_BLOW, AT_SLIP = (wp.constant(KEPT[name]) for name in ("force", "blow", "slip"))
 OF_LINK = wp.constant(ROW + ROW_APART + sum(LINK_FIELDS.values()))  # working memory of a link, with that for rows
-IS_ROD, IS_SPRING, IS_GEAR, IS_OUT = (wp.constant(k) for k in (ROD, SPRING, GEAR, OFF))
+AT_ANGLE_A, AT_ANGLE_B, AT_SLIDES, AT_GRIP, AT_SPANS_BACK, AT_SPANS = (
+    wp.constant(GIVEN[OF_CABLES[n]]) for n in ("angle_a", "angle_b", "slides", "friction", "spans_back", "spans")
+)
+AT_OMEGA, AT_INERTIA, AT_TORQUE = (wp.constant(OF_CASTS.index(n)) for n in ("omega", "inertia", "torque"))
+IS_ROD, IS_SPRING, IS_GEAR, IS_SPAN, IS_RUN, IS_CAST, IS_OUT = (wp.constant(k) for k in (ROD, SPRING, GEAR, SPAN, RUN, CAST, OFF))
 
 
 @wp.func
 def give(t: Any, c: int, what: int, w: int, x: real):
     """Set a parameter of a closure."""
     t[0].row_numbers[(GIVEN_SIZE * c + what) * t[0].worlds + w] = x
+
+
+@wp.func
+def given(t: Any, c: int, what: int, w: int) -> real:
+    """A parameter of a closure."""
+    return t[0].row_numbers[(GIVEN_SIZE * c + what) * t[0].worlds + w]
 
 
 @wp.func
@@ -75,6 +85,24 @@ def set_rows(t: Any, w: int) -> bool:
             give(t, c, AT_LENGTH, w, t[0].springs.rest[n, w])
             give(t, c, AT_STIFFNESS, w, t[0].springs.stiffness[n, w])
             give(t, c, AT_DAMPING, w, t[0].springs.damping[n, w])
+        elif t[0].closure_kind[c] == IS_SPAN:
+            give(t, c, AT_ANGLE_A, w, t[0].state.cable_angle[2 * n, w])
+            give(t, c, AT_ANGLE_B, w, t[0].state.cable_angle[2 * n + 1, w])
+        elif t[0].closure_kind[c] == IS_RUN:
+            give(t, c, AT_LENGTH, w, t[0].state.cable_rest[n, w])
+            give(t, c, AT_SLIDES, w, real(t[0].state.cable_slides[n, w]))
+            give(t, c, AT_GRIP, w, t[0].cables.friction[n, w])
+            first = c - int(given(t, c, AT_SPANS_BACK, w))  # spans stand before their runs
+            for k in range(first, first + int(given(t, c, AT_SPANS, w))):
+                on = on and given(t, k, AT_ON, w) > real(0.5)
+        elif t[0].closure_kind[c] == IS_CAST:
+            k = t[0].cast_belt[n]
+            for i in range(2):
+                give(t, c, AT_OMEGA + i, w, t[0].state.drive_state[t[0].casts.state[k] + i, w])
+            give(t, c, AT_INERTIA, w, t[0].casts.inertia[k])
+            give(t, c, AT_INERTIA + 1, w, t[0].casts.rolling[k])
+            for i in range(5):
+                give(t, c, AT_TORQUE + i, w, t[0].control.drive_command[t[0].casts.command[k] + i, w])
         x = real(int(on))
         give(t, c, AT_ON, w, x)
         changed = changed or x > t[0].state.tree[t[0].closure_first + c, w]
@@ -90,8 +118,25 @@ def forget_rows(t: Any, w: int):
 
 
 @wp.func
+def store_more(t: Any, w: int):
+    """Angles and lengths of cables, angles and speeds of cast wheels."""
+    for c in range(t[0].closures):
+        n = t[0].closure_item[c]
+        if t[0].closure_kind[c] == IS_SPAN:
+            t[0].state.cable_angle[2 * n, w] = given(t, c, AT_ANGLE_A, w)
+            t[0].state.cable_angle[2 * n + 1, w] = given(t, c, AT_ANGLE_B, w)
+        elif t[0].closure_kind[c] == IS_RUN:
+            t[0].state.cable_rest[n, w] = given(t, c, AT_LENGTH, w)
+            t[0].state.cable_slides[n, w] = int(given(t, c, AT_SLIDES, w))
+        elif t[0].closure_kind[c] == IS_CAST:
+            row = t[0].casts.state[t[0].cast_belt[n]]
+            for i in range(2):
+                t[0].state.drive_state[row + i, w] = given(t, c, AT_OMEGA + i, w)
+
+
+@wp.func
 def store_rows(t: Any, w: int):
-    """What rods, gears and springs carried, as of a whole step."""
+    """What rods, gears, springs and cables carried, as of a whole step."""
     scale = real(4.0) * t[0].settings.dt[0] / (t[0].part[w] * t[0].part[w])
     for c in range(t[0].closures):
         n = t[0].closure_item[c]
@@ -104,3 +149,5 @@ def store_rows(t: Any, w: int):
                 t[0].state.gear_impulse[n, w] = f[0]
             elif t[0].closure_kind[c] == IS_SPRING:
                 t[0].state.spring_impulse[n, w] = f[0]
+            elif t[0].closure_kind[c] == IS_SPAN:
+                t[0].state.cable_impulse[n, w] = f[0]

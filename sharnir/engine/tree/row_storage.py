@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
+from sharnir.cables import LONGEST_SWITCH
 from sharnir.emit.algebra import Vector
-from sharnir.emit.expressions import Expression, maximum, select, value
-from sharnir.engine.tree.closures import PARAMETERS, RowTables
+from sharnir.emit.expressions import Expression, maximum, node, select, value
+from sharnir.engine.tree.cable_rows import CABLES
+from sharnir.engine.tree.cast_rows import CASTS
+from sharnir.engine.tree.closures import OF_CABLES, OF_CASTS, PARAMETERS, RUN, RowTables
 from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.number_tree import NumberTree
 from sharnir.engine.tree.rows import CLOSURES, assemble, factor_rows, substitute
@@ -38,6 +41,13 @@ VECTORS = (
 )  # fmt: skip
 NUMBERS = ("soft", "by_a", "by_b", "hits", "start_gap", "end_gap", "slow", "bend")
 WORK = dict.fromkeys(VECTORS, 3) | dict.fromkeys(NUMBERS, 1)  # of closures
+# numbers of spans and runs of cables, and those of other closures in whose place they are
+OF_SPANS, OF_RUNS = {"weight": "soft", "off": "slow"}, ("taut", "struck", "lead", "led", "many", "came", "rate", "pull")
+PLACES = {name: (other, 0) for name, other in (OF_CABLES | OF_SPANS).items()}
+PLACES |= {name: (VECTORS[k // 3], k % 3) for k, name in enumerate((*OF_RUNS, "free", "mobility", "given_torque", "given_gain"))}
+PLACES |= {name: (("point_a", "point_b", "axis_a", "axis_b")[k // 3], k % 3) for k, name in enumerate(OF_CASTS)}
+FIELDS = PARAMETERS | WORK
+FIELDS |= {name: FIELDS[other] if name in OF_CABLES else 1 for name, (other, _) in PLACES.items()}
 PER_ROW = (
     "impulse",
     "gap",
@@ -155,6 +165,24 @@ class RowMath:
         """Code for rows of loops, of which it is to be found whether they depend on others."""
         yield
 
+    # ---- cables and cast wheels (`cable_rows`, `cast_rows`)
+
+    more = True  # whether there may be such
+
+    def beside(self, c: Any, k: int) -> ClosureView:
+        """The closure k after another one."""
+        return ClosureView(self, self.plus(c.at, k))
+
+    def span_of(self, c: Any, k: int) -> ClosureView:
+        """The k-th span of a run, counted from 0."""
+        return self._back(c, "spans_back", k)
+
+    def lead_of(self, c: Any) -> ClosureView:
+        """The run whose row a run has."""
+        return self._back(c, "lead", 0)
+
+    _back: Callable[..., ClosureView]
+
     def keep_laws(self) -> None:
         """What they did in the step."""
 
@@ -211,6 +239,9 @@ class NumberRows(RowMath):
         self.arrays |= {name: [0.0] * sizes["responses"] for name in RESPONSES}
         self.arrays |= {"lower": [0.0] * sizes["matrix"], "upper": [0.0] * sizes["matrix"]}
         self.fields = [c.values() | {name: [0.0] * size for name, size in WORK.items()} for c in tables.closures]
+        for of in self.fields:
+            of |= {name: of.get(other, [0.0]) if name in OF_CABLES else [0.0] for name, (other, _) in PLACES.items()}
+        self.switches = self.judged = 0
 
     @property
     def resting(self) -> bool:
@@ -258,7 +289,46 @@ class NumberRows(RowMath):
         return (ClosureView(self, c) for c in range(len(self.tables.closures)))
 
     def kinds_of(self, c: int) -> Iterator[Any]:
-        yield CLOSURES[self.tables.closures[c].kind]
+        yield (CLOSURES | CABLES | CASTS)[self.tables.closures[c].kind]
+
+    def spans(self, c: ClosureView, count: str) -> Iterator[tuple[ClosureView, ClosureView]]:
+        """So many spans from a run's first one on, and the run."""
+        first = c.at - int(c.spans_back)
+        return ((ClosureView(self, k), c) for k in range(first, first + int(getattr(c, count))))
+
+    def runs(self, kind: int = RUN) -> Iterator[ClosureView]:
+        return (c for c in self.closures() if self.whole("kind", c.at) == kind)
+
+    def _back(self, c: ClosureView, name: str, k: int) -> ClosureView:
+        return ClosureView(self, c.at - int(getattr(c, name)) + k)
+
+    def clear_switches(self) -> None:
+        self.switches = 0
+
+    @property
+    def may_switch(self) -> bool:
+        return bool(self.switches < LONGEST_SWITCH)
+
+    def switching(self, condition: bool) -> Iterator[None]:
+        """Once if the condition holds: then factors are to be made anew."""
+        if condition:
+            self.switches += 1
+            self.tree.changed += 1
+            yield
+
+    def first_judgement(self) -> Iterator[None]:
+        """Once while rows may switch, then `second_judgement` once if none did."""
+        self.judged = self.switches if self.may_switch else -1
+        if self.may_switch:
+            yield
+
+    def second_judgement(self) -> Iterator[None]:
+        if self.switches == self.judged:
+            yield
+
+    def note_struck(self, c: ClosureView, condition: bool) -> None:
+        """A cable became taut in the step."""
+        self.tree.stopped = self.tree.stopped or condition
 
     def end(self, c: int, side: str) -> Any:
         link = self.whole(side, c)
@@ -338,6 +408,9 @@ class LoopRows(RowMath):
         for name, size in PARAMETERS.items():
             self.given[name], at = at, at + size
         self.record_given = at
+        self.more = tree.more
+        if self.more:
+            self.kinds = self.kinds | CABLES | CASTS
 
     def head(self, owner: str) -> list[str]:
         """Declarations: the table begins with sizes and with where its parts begin. `owner` has row_tables, row_numbers …"""
@@ -352,8 +425,9 @@ class LoopRows(RowMath):
         lines += [f"const int at_rows = at_closures + {self.record}*n_closures;"]
         lines += [f"const int at_y = at_rows + {len(PER_ROW)}*n_rows, at_matrix = at_y + {len(self.kept)}*n_responses;"]
         lines += self.last_head(owner)
-        given = f"{owner}row_numbers.data[({self.record_given}*c + (k))*{owner}row_stride + w*{owner}row_world]"
-        return [*lines, f"#define given(k) {given}"]
+        given = f"{owner}row_numbers.data[({self.record_given}*(c) + (k))*{owner}row_stride + w*{owner}row_world]"
+        cables = ["int switches = 0, judged = 0;"] if self.more else []
+        return [*lines, *cables, f"#define given_of(c, k) {given}", "#define given(k) given_of(c, k)"]
 
     resting, closing = value("resting", "bool"), value("closing", "bool")
     dependent, held = value("dependent"), value("held")
@@ -444,8 +518,8 @@ class LoopRows(RowMath):
         return self._copies("{own} *= factor*factor;", "n_rows")
 
     def clear_responses(self, condition: str) -> str:
-        """C++ that clears responses of all rows: links may hang otherwise than they did."""
-        return f"if ({condition}) for (int k = at_y; k < at_matrix; ++k) number(k) = real(0.0);"
+        """C++ that clears what all rows have: links may hang otherwise than they did."""
+        return f"if ({condition}) for (int k = at_closures; k < at_matrix; ++k) number(k) = real(0.0);"
 
     def size(self, name: str) -> str:
         return f"n_{name}"
@@ -498,17 +572,68 @@ class LoopRows(RowMath):
             if isinstance(x, Expression) or x != 0.0:
                 self.program.write(place, self.program.read(place) + x)
 
-    def get_field(self, c: str, name: str) -> list[Any]:
+    def field_place(self, c: str, name: str, k: int) -> str:
+        """The k-th number of a field of a closure."""
+        name, k = PLACES[name][0] if name in PLACES else name, k + (PLACES[name][1] if name in PLACES else 0)
         if name in PARAMETERS:
-            return [self.program.read(f"given({self.given[name] + k})") for k in range(PARAMETERS[name])]
-        return [self.program.read(f"number(at_closures + {self.record}*c + {self.start[name] + k})") for k in range(WORK[name])]
+            return f"given({self.given[name] + k})" if c == "c" else f"given_of({c}, {self.given[name] + k})"
+        return f"number(at_closures + {self.record}*{c} + {self.start[name] + k})"
+
+    def get_field(self, c: str, name: str) -> list[Any]:
+        return [self.program.read(self.field_place(c, name, k)) for k in range(FIELDS[name])]
 
     def put_field(self, c: str, name: str, x: list[Any]) -> None:
         for k, number in enumerate(x):
-            if name in PARAMETERS:
-                self.program.write(f"given({self.given[name] + k})", number)
-                continue
-            self.program.write(f"number(at_closures + {self.record}*c + {self.start[name] + k})", number)
+            self.program.write(self.field_place(c, name, k), number)
+
+    def at(self, number: Any) -> ClosureView:
+        """The closure of a number that a closure has."""
+        name = self.program.name("at")
+        self.program.say(f"int {name};")
+        self.program.write(name, number)
+        return ClosureView(self, name)
+
+    def spans(self, c: ClosureView, count: str) -> Iterator[tuple[ClosureView, ClosureView]]:
+        p, at = self.program, c.at
+        first, many = (f"(int){self.field_place(at, name, 0)}" for name in ("spans_back", count))
+        with p.block(f"for (int run = {at}, span = run - {first}, end = span + {many}; span < end; ++span) {{"):
+            p.say("const int c = span;")
+            self.say_ends()
+            yield ClosureView(self, "c"), ClosureView(self, "run")
+
+    def runs(self, kind: int = RUN) -> Iterator[ClosureView]:
+        head = f"for (int c = 0; c < n_equal_closures; ++c) if (t_kind[c] == {kind}) {{"
+        with self.tree.sweep(), self.program.block(head):
+            yield ClosureView(self, "c")
+
+    def _back(self, c: ClosureView, name: str, k: int) -> ClosureView:
+        at = self.program.name("at")
+        self.program.say(f"const int {at} = {c.at} - (int){self.field_place(c.at, name, 0)} + {k};")
+        return ClosureView(self, at)
+
+    def clear_switches(self) -> None:
+        self.program.say("switches = 0;")
+
+    may_switch = value(f"(switches < {LONGEST_SWITCH})", "bool")
+
+    def switching(self, condition: Any) -> Iterator[None]:
+        with self.program.block("if ({0}) {{", condition):
+            self.program.say("++switches; ++changed;")
+            yield
+
+    def first_judgement(self) -> Iterator[None]:
+        self.program.say("judged = -1;")
+        with self.program.block(f"if (switches < {LONGEST_SWITCH}) {{"):
+            self.program.say("judged = switches;")
+            yield
+
+    def second_judgement(self) -> Iterator[None]:
+        with self.program.block("if (switches == judged) {"):
+            yield
+
+    def note_struck(self, c: ClosureView, condition: Any) -> None:
+        link = value("(t_path[t_path_start[c]] + 1)", "int")
+        self.program.write("stopped", node("?", condition, link, self.program.read("stopped", "int"), kind="int"))
 
     def _place(self, name: str, at: str) -> str:
         if name in ("lower", "upper"):
@@ -551,9 +676,9 @@ class LoopRows(RowMath):
 class RowLoopTree(LoopTree):
     """Code that loops over the links of any forest and over any rows beside it; fields of links for rows are kept apart."""
 
-    def __init__(self, *args: Any, **keywords: Any) -> None:
+    def __init__(self, *args: Any, more: bool = False, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
-        self.row_start, self.row_size = {}, 0
+        self.row_start, self.row_size, self.more = {}, 0, more
         for name, size in LINK_FIELDS.items():
             self.row_start[name], self.row_size = self.row_size, self.row_size + size
         self.rows: LoopRows = self.make_rows(self)

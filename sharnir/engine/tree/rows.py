@@ -602,6 +602,8 @@ def put_equation(joint: Any, link: Any, e: list[Any]) -> None:
 
 def begin_rows(tree: Any) -> None:
     """Vectors and gaps of the start of the step; impulses as the last two steps lead to, none where velocities are projected."""
+    if tree.rows.more and not tree.rests:
+        tree.rows.clear_switches()
     for c in tree.rows.closures():
         for kind in c.kinds():
             kind.begin(c)

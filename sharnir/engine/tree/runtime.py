@@ -11,6 +11,7 @@ from typing import Any
 
 import warp as wp
 
+from sharnir.cables import CableTable
 from sharnir.collision.data import Contacts, ShapeTable
 from sharnir.engine.tree.code import PREPARED, stored_fields
 from sharnir.engine.tree.forest import BALL, FREE, HINGE, OFF, PRESCRIBED, ROTOR, SLIDER, SLIDES, TURNS, WELD
@@ -20,6 +21,7 @@ from sharnir.guard_data import Tally
 from sharnir.joint_geometry import child_frame, coordinate, free_axis, parent_frame
 from sharnir.joints import AxisTable, DriveTable, JointTable
 from sharnir.kinematics import pose_at
+from sharnir.laws.casts import CastTable
 from sharnir.model import DYNAMIC, KINEMATIC, BodyTable, Control, SpringTable, State
 from sharnir.sleep import Rest, sleeps, wait
 from sharnir.spatial import exp_quat, unit
@@ -160,9 +162,13 @@ class TreeStep:
     closure_kind: wp.array(dtype=wp.int32)
     closure_a: wp.array(dtype=wp.int32)  # [closure] links
     closure_b: wp.array(dtype=wp.int32)
-    closure_item: wp.array(dtype=wp.int32)  # [closure] joint, gear or spring
+    closure_item: wp.array(dtype=wp.int32)  # [closure] joint, gear, spring, span, run or cast wheel
     closure_first: wp.int32  # row of `State.tree` from which on it says which closures hold
     springs: SpringTable
+    cables: CableTable
+    casts: CastTable
+    cast_belt: wp.array(dtype=wp.int32)  # [cast wheel] its belt
+    cast_closure: wp.array(dtype=wp.int32)  # [belt] of a cast wheel
     row_tables: wp.array(dtype=wp.int32)  # `row_storage.packed_tables`
     row_numbers: wp.array(dtype=real)  # [number of the closure, world]
     row_stride: wp.int32
@@ -383,6 +389,8 @@ def set_kinds(t: wp.array(dtype=TreeStep), w: int) -> bool:
         t[0].kind[at] = kind
         t[0].base[at] = base
         t[0].acts[at] = acts
+        if acts == 0 and (kind == IS_HINGE or kind == IS_SLIDER):  # what friction held is free
+            t[0].state.tree[t[0].first[i] + STUCK, w] = real(0.0)
     return changed
 
 

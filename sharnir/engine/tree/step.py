@@ -21,11 +21,14 @@ from typing import Any
 
 from sharnir.emit.algebra import IDENTITY, NO_MATRIX, SYMMETRIC, ZERO, Matrix, Symmetric, Vector, cross, dot, mean_rotation, skew
 from sharnir.emit.expressions import absolute, select
-from sharnir.engine.tree.joints import OneAxis, Prescribed
+from sharnir.engine.tree.cable_rows import judge_runs, keep_runs
+from sharnir.engine.tree.joints import OneAxis, Prescribed, Slider
 from sharnir.engine.tree.rows import begin_rows, close_rows, evaluate_rows, keep_rows, report_rows
 from sharnir.engine.tree.several_axes import SeveralAxes
 from sharnir.laws.axis import FREE_AXIS
 
+RINGS = 0.1  # of the spins of two bodies: by more they do not fit their joint
+RINGS_SLOWLY = 1e-7  # rad in half a step: spins that are as small are let be
 CLOSINGS = 20  # rounds, at most, in which rows that stand open are closed
 
 
@@ -65,6 +68,8 @@ def solve(tree: Any) -> None:
                 close_rows(tree, factor)
             tree.clear_change()
             update_twists(tree, correct)
+        if tree.rows and tree.rows.more:
+            judge_runs(tree)
         for _ in tree.when_suspect():
             judge_laws(tree)
 
@@ -293,10 +298,13 @@ def finish(tree: Any) -> None:
         for joint in link.joints():
             if tree.laws_are_rows and isinstance(joint, OneAxis):
                 stand_still(link)
+                tree.note_stopped(rings(joint, link), link.at)
             joint.advance(link)
             joint.predict(link)
     if tree.rows:
         keep_rows(tree)
+        if tree.rows.more:
+            keep_runs(tree)
     tree.choose_guess()
 
 
@@ -304,6 +312,19 @@ def stand_still(link: Any) -> None:
     """An axis that friction held in the last step and holds in this one, as a row, does not creep by rounding."""
     held = (link.stuck > 0.5) & (absolute(link.row_friction) < 0.25 * (1.0 - 1e-9) * link.h * link.row_bound)
     link.z = select(held, 0.0, link.z)
+
+
+def rings(joint: OneAxis, link: Any) -> Any:
+    """Whether spins at the end of the step do not fit a joint by more than what a long step misses.
+
+    What does not fit goes to and fro from step to step, since means alone are asked to; friction at points of contact, which is
+    against speeds of the end, may feed it. Then velocities are projected.
+    """
+    x, axis, spins = link.W - link.base.W, link.base.mean(link.local_axis) * 2.0 - link.local_axis, (link.W, link.base.W)
+    if not isinstance(joint, Slider):
+        x = x - axis * dot(axis, x)
+    size = sum(dot(w, w) for w in spins)
+    return dot(x, x) > size * (RINGS * RINGS + size) + RINGS_SLOWLY * RINGS_SLOWLY
 
 
 def turned_back(M: Matrix, x: Vector) -> Vector:
