@@ -274,6 +274,7 @@ class Ropes:
             kinds[2 * k + 1] = int(PORT if self.trees else LOOP)
         t.kind = put(kinds, wp.int32)
         t.group, t.grouped = put(self.group, wp.int32), len(self.group)
+        t.exact = int(not self.trees and not self.loops)
         t.row_first, t.row_last = put(self.row_first, wp.int32), put(row_ends(self.row_first), wp.int32)
         t.place = put([self.group.index(b) if b in self.group else -1 for b in range(len(motion))], wp.int32)
         t.body = put([e.body or 0 if e.rope is None else self._slot(*e.rope) for e in ends], wp.int32)

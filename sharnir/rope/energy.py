@@ -20,16 +20,16 @@ them: the new pose in `body.x`, `body.q`, its velocities in `body.v` and `body.w
 import warp as wp
 
 from sharnir.model import DYNAMIC
-from sharnir.rope.bend import bend_gradient, bend_vector, from_rest, turning_stiffness
-from sharnir.rope.data import BODY, DRIVEN, ROPE, WOUND, RopeStep
+from sharnir.rope.bend import bend_gradient, bend_vector, from_rest
+from sharnir.rope.chain import miss, pose
+from sharnir.rope.data import BODY, DRIVEN, ROPE, RopeStep
 from sharnir.rope.ends import HEAVY, end_point, is_held, tie_point
-from sharnir.rope.means import bend_moment, carried, cayley
+from sharnir.rope.means import carried
 from sharnir.rope.passes import FADING
 from sharnir.rope.predict import frame_after, frame_before, neighbour_length
-from sharnir.rope.slack import buckling_load, new_span, side_of, unwound
+from sharnir.rope.slack import new_span, side_of, unwound
 from sharnir.rope.terms import air_resistance, tangent
-from sharnir.spatial import unit, worse
-from sharnir.types import mat33, real, vec3
+from sharnir.types import real, vec3
 
 TWIST = wp.constant(real(0.01))  # least GJ in the factors, relative to EI: with thin elements alone passes would diverge
 
@@ -196,15 +196,7 @@ def rope_pose(s: wp.array(dtype=RopeStep), k: int, w: int):
     """r₁ = r₀ + Δt v̄, R₁ = cay(Δt ω̄) R₀ of a rope."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
-    end = s[0].work.weight[k, w] * s[0].h[w]
-    start = s[0].h[w] - end
-    for j in range(n + 1):
-        i = first + j
-        s[0].work.r[i, w] = s[0].state.position[i, w] + (s[0].state.velocity[i, w] * start + s[0].work.v[i, w] * end)
-        if j < n:
-            turn = s[0].state.spin[i, w] * start + s[0].work.w[i, w] * end
-            s[0].work.turn[i, w] = turn
-            s[0].work.q[i, w] = unit(cayley(turn) * s[0].state.rotation[i, w])
+    pose(s, k, w)
     for side in range(2):
         if is_held(s, 2 * k + side):
             hold_end(s, 2 * k + side, first + side * n, w)
@@ -237,80 +229,19 @@ def mean_arms(s: wp.array(dtype=RopeStep), w: int):
         s[0].work.tie_arm[t, w] = mean_arm(s, s[0].ropes.tie_body[t], w, s[0].ropes.tie_point[t])
 
 
-@wp.func
-def rope_slopes(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """Mean tangents; the derivative of −l d̄ × f by the element's own turn, ½ϑΔt l T; ϑ²Δt² of the stiffness of the interfaces."""
-    first = s[0].ropes.first[k]
-    n = s[0].state.segments[k, w]
-    h = s[0].h[w]
-    end = s[0].work.weight[k, w] * h
-    a = frame_before(s, k, w, s[0].body.q)
-    for j in range(n + 1):
-        i = first + j
-        b = s[0].work.q[i, w]
-        if j < n:
-            d = (tangent(s[0].state.rotation[i, w]) + tangent(b)) * real(0.5)
-            s[0].work.d[i, w] = d
-            reach = new_span(s, i, w)
-            s[0].work.reach[i, w] = reach
-            s[0].work.extra[i, w] = real(-0.5) * end * reach * wp.dot(s[0].state.pull[i, w], d)
-        else:
-            b = frame_after(s, k, w, s[0].body.q)
-        bar = s[0].work.bar[i, w]
-        s[0].work.K[i, w] = mat33(real(0.0))
-        if bar > real(0.0):
-            p = from_rest(a, b, s[0].ropes.rest[i] / bar)
-            GJ = wp.max(s[0].ropes.GJ[k, w], TWIST * s[0].ropes.EI[k, w])
-            straight = wp.length_sq(s[0].ropes.rest[i]) == real(0.0)
-            K = turning_stiffness(a, p, s[0].ropes.EI[k, w], GJ, bar, straight)
-            s[0].work.K[i, w] = K * (end * (end + s[0].ropes.damping[k, w]))
-        a = b
-
-
 # ---- what is missed ---------------------------------------------------------------------------------------------------------
 
 
 @wp.func
-def frame_turns(s: wp.array(dtype=RopeStep), k: int, side: int, w: int) -> vec3:
-    """The turn of the frame that holds an end, in this step."""
-    if s[0].ropes.clamp[2 * k + side] == 1:
-        return s[0].body.turn[s[0].ropes.body[2 * k + side], w]
-    return vec3(real(0.0))
-
-
-@wp.func
-def miss_moments(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """e: mean moments of bend and twist at the pose at hand, less what was applied."""
-    first = s[0].ropes.first[k]
-    n = s[0].state.segments[k, w]
-    h = s[0].h[w]
-    late = s[0].ropes.damping[k, w] / h + s[0].work.weight[k, w] - real(0.5)
-    a0 = frame_before(s, k, w, s[0].body_state.rotation)
-    a1 = frame_before(s, k, w, s[0].body.q)
-    turn_a = frame_turns(s, k, 0, w)
-    for j in range(n + 1):
-        i = first + j
-        b0 = s[0].state.rotation[i, w]
-        b1 = s[0].work.q[i, w]
-        turn_b = s[0].work.turn[i, w]
-        if j == n:
-            b0 = frame_after(s, k, w, s[0].body_state.rotation)
-            b1 = frame_after(s, k, w, s[0].body.q)
-            turn_b = frame_turns(s, k, 1, w)
-        bar = s[0].work.bar[i, w]
-        s[0].work.e[i, w] = vec3(real(0.0))
-        if bar > real(0.0):
-            rest = s[0].ropes.rest[i] / bar
-            p1 = from_rest(a1, b1, rest)
-            e0 = s[0].work.strain[i, w]
-            e1 = bend_vector(p1, e0)
-            M = bend_moment(
-                a0, turn_a, turn_b, s[0].work.elastic[i, w], p1, e0, e1, s[0].ropes.EI[k, w], s[0].ropes.GJ[k, w], bar, late
-            )
-            s[0].work.e[i, w] = M * h - s[0].state.moment[i, w]
-        a0 = b0
-        a1 = b1
-        turn_a = turn_b
+def note_frames(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """The frames that clamp a rope's ends, and their turns in the step."""
+    for side in range(2):
+        end = 2 * k + side
+        if s[0].ropes.clamp[end] == 1:
+            b = s[0].ropes.body[end]
+            s[0].work.frame0[end, w] = s[0].body_state.rotation[b, w] * s[0].ropes.frame[end]
+            s[0].work.frame1[end, w] = s[0].body.q[b, w] * s[0].ropes.frame[end]
+            s[0].work.frame_turn[end, w] = s[0].body.turn[b, w]
 
 
 @wp.func
@@ -322,50 +253,17 @@ def slide_axis(s: wp.array(dtype=RopeStep), i: int, w: int) -> vec3:
 
 
 @wp.func
-def miss_momenta(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """c = −(r_{j+1} − r_j − s d₃)/(ϑΔt); what points and elements lack of momentum at the pose and impulses at hand."""
-    first = s[0].ropes.first[k]
-    n = s[0].state.segments[k, w]
-    h = s[0].h[w]
-    i1 = thin(s, k)
-    before = vec3(real(0.0))
-    for j in range(n + 1):
-        i = first + j
-        v = s[0].work.v[i, w]
-        lacks = (v - s[0].state.velocity[i, w]) * s[0].work.mass[i, w] + v * s[0].work.damp[i, w] - s[0].work.push[i, w]
-        lacks = lacks - before
-        if j < n:
-            f = s[0].state.pull[i, w]
-            lacks = lacks + f
-            before = f
-            l = s[0].state.length[i, w]
-            d0 = tangent(s[0].state.rotation[i, w])
-            d1 = tangent(s[0].work.q[i, w])
-            span = new_span(s, i, w)
-            gap = s[0].work.r[i + 1, w] - s[0].work.r[i, w] - d1 * span
-            s[0].work.c[i, w] = gap * (real(-1.0) / (s[0].work.weight[k, w] * h))
-            L0 = disc_momentum(i1 * l, d0, s[0].state.spin[i, w])
-            L1 = carried(s[0].work.turn[i, w], disc_momentum(i1 * l, d0, s[0].work.w[i, w]))
-            couple = wp.cross(d0 * s[0].state.span[i, w] + d1 * span, f) * real(-0.5)
-            along = slide_axis(s, i, w)
-            s[0].work.push_out[i, w] = buckling_load(s, k, i, w) * h - wp.dot(along, f)
-            if s[0].work.slack[i, w] == WOUND:
-                s[0].work.push_out[i, w] = real(0.0)  # its drum feels what it pulls
-            couple = couple + s[0].state.moment[i, w] - s[0].state.moment[i + 1, w] + s[0].control.torque[i, w] * h
-            s[0].work.load[i, w] = couple - (L1 - L0)
-        s[0].work.defect[i, w] = lacks
-    for side in range(2):
-        i = first + side * n
-        if is_held(s, 2 * k + side) or s[0].ropes.kind[2 * k + side] == ROPE:
-            s[0].work.defect[i, w] = s[0].work.defect[i, w] - s[0].state.end_force[2 * k + side, w]
-
-
-@wp.func
-def rope_misses(s: wp.array(dtype=RopeStep), w: int):
-    """All that ropes miss, ropes that hang on ropes and what holds points between the ends included."""
+def rope_misses(s: wp.array(dtype=RopeStep), w: int, anew: int):
+    """All that ropes miss, ropes that hang on ropes and what holds points between the ends included; `anew` 1: and its slopes."""
+    if anew == 1:
+        s[0].exact[w] = s[0].ropes.exact
     for k in range(s[0].ropes.count):
-        miss_moments(s, k, w)
-        miss_momenta(s, k, w)
+        note_frames(s, k, w)
+        miss(s, k, w, anew)
+        for side in range(2):
+            if is_held(s, 2 * k + side) or s[0].ropes.kind[2 * k + side] == ROPE:
+                i = s[0].ropes.first[k] + side * s[0].state.segments[k, w]
+                s[0].work.defect[i, w] = s[0].work.defect[i, w] - s[0].state.end_force[2 * k + side, w]
     for k in range(s[0].ropes.count):
         if s[0].ropes.kind[2 * k] == ROPE:
             at = s[0].ropes.body[2 * k]
@@ -396,26 +294,6 @@ def note_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
     for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w] + 1):
         s[0].work.last_v[i, w] = s[0].work.v[i, w]
         s[0].work.last_w[i, w] = s[0].work.w[i, w]
-
-
-@wp.func
-def rope_change(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """Largest change of a speed in the pass, and largest speed, m/s; of an element, that of its length."""
-    first = s[0].ropes.first[k]
-    n = s[0].state.segments[k, w]
-    change = real(0.0)
-    speed = real(0.0)
-    for j in range(n + 1):
-        i = first + j
-        dv = wp.length_sq(s[0].work.v[i, w] - s[0].work.last_v[i, w])
-        v = wp.length_sq(s[0].work.v[i, w])
-        if j < n:
-            l = s[0].state.length[i, w]
-            dv = worse(dv, wp.length_sq(s[0].work.w[i, w] - s[0].work.last_w[i, w]) * l * l)
-            v = wp.max(v, wp.length_sq(s[0].work.w[i, w]) * l * l)
-        change = worse(change, dv)
-        speed = wp.max(speed, v)
-    return wp.sqrt(change), wp.sqrt(speed)
 
 
 @wp.func

@@ -14,16 +14,14 @@ from sharnir.rope.energy import (
     mean_arm,
     mean_arms,
     note_rope,
-    rope_change,
     rope_misses,
     rope_pose,
-    rope_slopes,
     start_rope,
     turns_far,
 )
 from sharnir.rope.means import carried, cayley, free_spin, momentum_slope, turn_between
 from sharnir.rope.mixing import mix_passes, note_pass
-from sharnir.rope.passes import add_changes, bring_in, factor, move_bodies, ropes_outward
+from sharnir.rope.passes import add_changes, bring_in, factor, factor_and_bring_in, move_bodies, ropes_outward
 from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, take_slack, widest_gap
 from sharnir.rope.speeds import at_pose, driven_speed, miss_speeds, move_with, open_pushed, shift_speeds, take_speeds
 from sharnir.spatial import matrix, rotated, unit, worse
@@ -37,6 +35,8 @@ ROUND = wp.constant(real(4.0))  # multiple of what rounding of positions does to
 STALLS = wp.constant(real(1000.0))  # likewise, where changes hardly fall
 WILD = wp.constant(real(1.0e6))  # likewise: passes part, as taut elements may that contradict each other
 FACTORS = wp.constant(4)  # most of them in an attempt
+REUSED = wp.constant(real(1.0e-4))  # relative to the speeds: a change after which the factors there are will do
+CURBED = wp.constant(real(0.1))  # part of a change that a pass of Newton's iteration leaves at most, or it is mixed
 WHOLE = wp.constant(0)  # what of velocities is settled: all,
 ENDS = wp.constant(1)  # what driven ends and reels change,
 SNAPS = wp.constant(2)  # what elements stop that have become taut
@@ -108,7 +108,6 @@ def body_slopes(s: wp.array(dtype=RopeStep), w: int):
         if turns(s, b, w):
             M = momentum_slope(s[0].body.turn[b, w], s[0].body.inertia[b, w], s[0].body.w[b, w], s[0].h[w])
             s[0].body.D[b, w] = (M + wp.transpose(M)) * real(0.5)
-    mean_arms(s, w)
     for k in range(s[0].ropes.count):
         for side in range(2):
             kind = s[0].ropes.kind[2 * k + side]
@@ -177,8 +176,7 @@ def keep_body(s: wp.array(dtype=RopeStep), b: int, w: int):
 
 @wp.func
 def vector_pass(s: wp.array(dtype=RopeStep), w: int):
-    """New velocities and impulses from what is missed: inwards, bodies, outwards."""
-    bring_in(s, w)
+    """New velocities and impulses from what was brought inwards: bodies, outwards."""
     move_bodies(s, w)
     ropes_outward(s, w)
     hold_driven_ties(s, w)
@@ -195,32 +193,31 @@ def new_pose(s: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
-def new_factor(s: wp.array(dtype=RopeStep), w: int):
-    """At the pose and the impulses at hand."""
-    body_slopes(s, w)
-    for k in range(s[0].ropes.count):
-        rope_slopes(s, k, w)
-    factor(s, w, True)
+def one_change(s: wp.array(dtype=RopeStep), w: int, anew: int, mixed: bool):
+    """A pass, with factors of the pose and impulses at hand where `anew` is 1, one that mixing may use where `mixed`.
 
-
-@wp.func
-def one_change(s: wp.array(dtype=RopeStep), w: int):
-    """A pass; returns the largest change of a speed, and the largest speed, m/s."""
-    for k in range(s[0].ropes.count):
-        note_rope(s, k, w)
-    for b in range(s[0].bodies.count):
-        s[0].body.last_v[b, w] = s[0].body.v[b, w]
-        s[0].body.last_w[b, w] = s[0].body.w[b, w]
+    Returns the largest change of a speed, and the largest speed, m/s.
+    """
+    if mixed:
+        for k in range(s[0].ropes.count):
+            note_rope(s, k, w)
+        for b in range(s[0].bodies.count):
+            s[0].body.last_v[b, w] = s[0].body.v[b, w]
+            s[0].body.last_w[b, w] = s[0].body.w[b, w]
     mean_arms(s, w)  # a tied body's momentum is met at its point: by the arm of this pose, not of the factors
-    rope_misses(s, w)
+    rope_misses(s, w, anew)
     body_misses(s, w)
+    if anew == 1:
+        body_slopes(s, w)
+        factor_and_bring_in(s, w)
+    else:
+        bring_in(s, w)
     vector_pass(s, w)
     change = real(0.0)
     scale = wp.length(s[0].settings.gravity[w]) * s[0].h[w]
     for k in range(s[0].ropes.count):
-        dv, v = rope_change(s, k, w)
-        change = worse(change, dv)
-        scale = wp.max(scale, v)
+        change = worse(change, s[0].work.change[k, w])
+        scale = wp.max(scale, s[0].work.speed[k, w])
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
             change = worse(change, wp.length(s[0].body.dv[b, w]))
@@ -250,13 +247,12 @@ def not_far(s: wp.array(dtype=RopeStep), w: int, change: real) -> bool:
 
 @wp.func
 def begin_part(s: wp.array(dtype=RopeStep), w: int):
-    """Predict the step, and make factors there."""
+    """Predict the step."""
     for b in range(s[0].bodies.count):
         start_body(s, b, w)
     for k in range(s[0].ropes.count):
         start_rope(s, k, w)
     new_pose(s, w)
-    new_factor(s, w)
 
 
 @wp.func
@@ -270,8 +266,9 @@ def in_budget(s: wp.array(dtype=RopeStep), w: int) -> bool:
 def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     """Passes until velocities stay; False where they do not come to that.
 
-    Factors are made anew where the first pass leads far, and where changes do not fall well, a few times; then it is given up
-    once it is seen that the passes left will not do. How they fall is judged over two passes: mixed ones may rise in between.
+    Newton's iteration, where factors of the last pass do once changes are small. Where slopes are symmetric ones (`chain`), or
+    changes do not fall well, passes are mixed, with factors that are made anew a few times; then it is given up once it is seen
+    that the passes left will not do. How they fall is judged over two passes: mixed ones may rise in between.
     """
     take_slack(s, w)
     begin_part(s, w)
@@ -287,24 +284,36 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     all = bool(True)
     fewest = int(1 << 30)
     tries = int(TRIES)
+    anew = int(1)
+    mixed = s[0].ropes.exact == 0
     i = int(-1)
     while i + 1 < most and in_budget(s, w):
         i = i + 1
-        change, scale = one_change(s, w)
+        change, scale = one_change(s, w, anew, mixed)
         s[0].done[w] = s[0].done[w] + 1
         enough = wp.max(s[0].settings.tolerance[0] * scale, ROUND * rounding)
         if not (wp.isfinite(change) and wp.isfinite(scale)):
             return False
         met = change <= enough
+        noted = mixed
+        if not mixed and i > 0 and change <= last and change * change <= enough * last:
+            met = True  # by what the next would find
         parts = bool(False)  # passes do not meet
         falls = wp.sqrt(change / before)
-        fresh = int(i == 0 and change > FAR * scale)
-        if not met and since > 1 and falls > SLOW:
+        anew = int(i == 0 and change > FAR * scale)
+        if not mixed:
+            anew = int(change > REUSED * scale)
+            if not met and change > CURBED * last:
+                mixed = True
+                since = 0
+                last = real(1.0e30)
+                before = last
+        elif not met and since > 1 and falls > SLOW:
             still = wp.max(STALLED * scale, STALLS * rounding)
             if falls > HARDLY and change <= still:
                 met = True
             elif factors < FACTORS and change > still:
-                fresh = 1
+                anew = 1
             else:
                 parts = falls > HARDLY or change * wp.pow(falls, real(most - i - 1)) > real(10.0) * enough
         parts = parts or change >= WILD * scale + enough or (i + 1 >= most and not met)
@@ -321,8 +330,7 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
                 judged = judged + 1
                 if parts:
                     begin_part(s, w)
-                else:
-                    new_factor(s, w)
+                anew = 1
                 most = i + 1 + cap
                 since = 0
                 last = real(1.0e30)
@@ -332,16 +340,14 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
                 return False
         if met:
             return not_far(s, w, wp.min(change / scale, s[0].settings.tolerance[0]))
-        if fresh == 1:
-            new_pose(s, w)
-            new_factor(s, w)
+        if anew == 1 or not noted:
             factors = factors + 1
             since = 0
         else:
             note_pass(s, since, w)
             mix_passes(s, since, w)
-            new_pose(s, w)
             since = since + 1
+        new_pose(s, w)
         before = last
         last = change
     return False
@@ -370,6 +376,7 @@ def settle_speeds(s: wp.array(dtype=RopeStep), w: int, what: int):
         for k in range(s[0].ropes.count):
             settle_rows(s, k, w, what)
         factor(s, w, True)
+        bring_in(s, w)
         vector_pass(s, w)
         found = int(0)
         for k in range(s[0].ropes.count):

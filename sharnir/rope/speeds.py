@@ -16,6 +16,7 @@ def at_pose(s: wp.array(dtype=RopeStep), k: int, w: int):
     """Prepare the fit of velocities to rows: tangents and masses of the pose, nothing stiff, no resistance, nothing missed."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
+    s[0].exact[w] = 0
     before = real(0.0)
     for j in range(n + 1):
         i = first + j
