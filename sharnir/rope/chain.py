@@ -2,9 +2,9 @@
 
 Unknowns of a pass are the changes of the velocities v_j of points and the turns φ_j of elements (`equations`). What hangs on
 point j needs there, from the side of the first end, an impulse and a moment f = A v_j + B φ_j + a, g = C v_j + D φ_j + b, an
-articulated inertia. Eliminating φ_j through its interface and shifting to point j − 1 gives the same for j − 1, and in the end the
-relation p = Z V + p₀ of the first end, V the change of the twist (at the end's point) of what holds it: a body's M and Q take Z
-and −p₀ like those of any link of a tree, and once V is known the rope follows from it (`follow`).
+articulated inertia. Eliminating φ_j through its interface and shifting to point j − 1 gives the same for j − 1, and in the end
+the relation p = Z V + p₀ of the first end, V the change of the twist (at the end's point) of what holds it: a body's M and Q take
+Z and −p₀ like those of any link of a tree, and once V is known the rope follows from it (`follow`).
 
 A last end that is held by something which does not yield has an unknown impulse μ there, which takes X μ from f and Y μ from g:
 v_n = P v_j + Q φ_j + G μ + g. μ is eliminated at the first end.
@@ -22,7 +22,7 @@ from sharnir.kernel_cache import emitted
 from sharnir.rope.code import SLACK as SHARE
 from sharnir.rope.code import inward_code, miss_code, outward_code, pose_code
 from sharnir.rope.data import BODY, RopeStep
-from sharnir.rope.terms import shift_B, shift_D
+from sharnir.rope.terms import seen_from
 from sharnir.types import mat33, real, vec3
 
 SLACK = wp.constant(real(SHARE))
@@ -77,20 +77,21 @@ def beyond(s: wp.array(dtype=RopeStep), i: int, w: int, X: mat33, Y: mat33) -> m
 @wp.func
 def at_last(s: wp.array(dtype=RopeStep), k: int, w: int):
     """What a rope's last point carries besides itself: a body that yields and moves with it."""
-    O = mat33(real(0.0))
-    s[0].work.Z_A[k, w] = O
-    s[0].work.Z_B[k, w] = O
-    s[0].work.Z_C[k, w] = O
-    s[0].work.Z_D[k, w] = O
+    A = mat33(real(0.0))
+    B = A
+    C = A
+    D = A
     if s[0].ropes.kind[2 * k + 1] == BODY:
         b = s[0].ropes.body[2 * k + 1]
-        r = -s[0].work.arm[2 * k + 1, w]
+        mean = -s[0].work.arm[2 * k + 1, w]
         A = s[0].body.A[b, w]
-        B = shift_B(A, s[0].body.B[b, w], r)
-        s[0].work.Z_A[k, w] = A
-        s[0].work.Z_B[k, w] = B
-        s[0].work.Z_C[k, w] = wp.transpose(B)
-        s[0].work.Z_D[k, w] = shift_D(A, s[0].body.B[b, w], s[0].body.D[b, w], r)
+        B, C, D = seen_from(
+            A, s[0].body.B[b, w], s[0].body.C[b, w], s[0].body.D[b, w], mean, -s[0].work.end_arm[2 * k + 1, w]
+        )
+    s[0].work.Z_A[k, w] = A
+    s[0].work.Z_B[k, w] = B
+    s[0].work.Z_C[k, w] = C
+    s[0].work.Z_D[k, w] = D
 
 
 @wp.func

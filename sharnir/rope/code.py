@@ -486,7 +486,8 @@ def _to_point_before(o: Loop, anew: bool) -> None:
             o.put("mean_tip", d * o.get("reach", "m"), "m")
             i1 = value("thin") * o.get("length", "m")
             o.put("own", scaled(IDENTITY, i1 + extra) + scaled(outer(d, d), i1 - extra), "m")
-        x = along_element(o.hanging(), o.get("tip", "m") * o.get("reach", "m"), *(o.get(n, "m") for n in ("mean_tip", "own", "load")))
+        tip, mean_tip = o.get("tip", "m") * o.get("reach", "m"), o.get("mean_tip", "m")
+        x = along_element(o.hanging(), tip, mean_tip, o.get("own", "m"), o.get("load", "m"))
         d = o.get("d", "m")  # a thin element's spin is not to be lost beside a heavy load
         D = x.D + scaled(outer(d, d), (x.D[0, 0] + x.D[1, 1] + x.D[2, 2]) * SPIN_FLOOR)
         A = _diagonal(x.A, o.get("mass", "m") + o.get("damp", "m"))
@@ -596,7 +597,7 @@ def outward_code() -> str:
     with o.when(f"if (kind == {int(BODY)}) {{"):
         b = "x.ropes.body.data[2*k + 1]*S1 + w"
         omega = o.local("o")
-        arm = Vector(*(p.read(f"x.work.arm.data[(2*k + 1)*S1 + w][{k}]") for k in range(3)))
+        arm = Vector(*(p.read(f"x.work.end_arm.data[(2*k + 1)*S1 + w][{k}]") for k in range(3)))
         for k, y in enumerate(o.local("v") - cross(omega, arm)):
             p.write(f"x.body.dv.data[{b}][{k}]", y)
             p.write(f"x.body.dw.data[{b}][{k}]", omega[k])

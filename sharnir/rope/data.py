@@ -173,8 +173,9 @@ class RopeWork:
 class BodyWork:
     """Bodies that hold ropes during a step, [body, world]."""
 
-    A: wp.array2d(dtype=mat33)  # inertia at the centre of mass, ropes that hang on it included
+    A: wp.array2d(dtype=mat33)  # [A B; C D] at the centre of mass, ropes that hang on it included, in (v, φ) as of elements
     B: wp.array2d(dtype=mat33)
+    C: wp.array2d(dtype=mat33)
     D: wp.array2d(dtype=mat33)
     p_l: wp.array2d(dtype=vec3)  # and their bias
     p_a: wp.array2d(dtype=vec3)

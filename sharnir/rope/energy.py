@@ -220,13 +220,20 @@ def mean_arm(s: wp.array(dtype=RopeStep), b: int, w: int, point: vec3) -> vec3:
 
 @wp.func
 def mean_arms(s: wp.array(dtype=RopeStep), w: int):
-    """Arms of held and tied points at the pose at hand."""
+    """Arms of held and tied points at the pose at hand, and, for true slopes, at the end of the step."""
     for k in range(s[0].ropes.count):
         for side in range(2):
-            if is_held(s, 2 * k + side):
-                s[0].work.arm[2 * k + side, w] = mean_arm(s, s[0].ropes.body[2 * k + side], w, s[0].ropes.point[2 * k + side])
+            end = 2 * k + side
+            if is_held(s, end):
+                b = s[0].ropes.body[end]
+                s[0].work.arm[end, w] = mean_arm(s, b, w, s[0].ropes.point[end])
+                if s[0].ropes.exact == 1:
+                    s[0].work.end_arm[end, w] = wp.quat_rotate(s[0].body.q[b, w], s[0].ropes.point[end])
     for t in range(s[0].ropes.ties):
-        s[0].work.tie_arm[t, w] = mean_arm(s, s[0].ropes.tie_body[t], w, s[0].ropes.tie_point[t])
+        b = s[0].ropes.tie_body[t]
+        s[0].work.tie_arm[t, w] = mean_arm(s, b, w, s[0].ropes.tie_point[t])
+        if s[0].ropes.exact == 1:
+            s[0].work.tie_end[t, w] = wp.quat_rotate(s[0].body.q[b, w], s[0].ropes.tie_point[t])
 
 
 # ---- what is missed ---------------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from sharnir.rope.mixing import mix_passes, note_pass
 from sharnir.rope.passes import add_changes, bring_in, factor, factor_and_bring_in, move_bodies, ropes_outward
 from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, take_slack, widest_gap
 from sharnir.rope.speeds import at_pose, driven_speed, miss_speeds, move_with, open_pushed, shift_speeds, take_speeds
+from sharnir.rope.terms import skew
 from sharnir.spatial import matrix, rotated, unit, worse
 from sharnir.types import EPSILON, real, vec3
 
@@ -35,8 +36,9 @@ ROUND = wp.constant(real(4.0))  # multiple of what rounding of positions does to
 STALLS = wp.constant(real(1000.0))  # likewise, where changes hardly fall
 WILD = wp.constant(real(1.0e6))  # likewise: passes part, as taut elements may that contradict each other
 FACTORS = wp.constant(4)  # most of them in an attempt
+FIRST = wp.constant(real(1.0e30))  # m/s, in place of a change that was not made
 REUSED = wp.constant(real(1.0e-4))  # relative to the speeds: a change after which the factors there are will do
-CURBED = wp.constant(real(0.1))  # part of a change that a pass of Newton's iteration leaves at most, or it is mixed
+CURBED = wp.constant(real(0.5))  # part of a change that a pass of Newton's iteration leaves at most, or passes are mixed
 WHOLE = wp.constant(0)  # what of velocities is settled: all,
 ENDS = wp.constant(1)  # what driven ends and reels change,
 SNAPS = wp.constant(2)  # what elements stop that have become taut
@@ -95,31 +97,38 @@ def body_pose(s: wp.array(dtype=RopeStep), b: int, w: int):
 
 @wp.func
 def stiffen(s: wp.array(dtype=RopeStep), b: int, w: int, r: vec3, f: vec3):
-    """The derivative of −r̄ × f by the body's own turn: ¼Δt ((r·f) E − ½(r fᵀ + f rᵀ))."""
-    K = wp.identity(n=3, dtype=real) * wp.dot(r, f) - (wp.outer(r, f) + wp.outer(f, r)) * real(0.5)
+    """The derivative of −r̄ × f by the body's own turn: ¼Δt ((r·f) E − r fᵀ), or the even part of that."""
+    K = wp.identity(n=3, dtype=real) * wp.dot(r, f) - wp.outer(r, f)
+    if s[0].ropes.exact == 0:
+        K = (K + wp.transpose(K)) * real(0.5)
     s[0].body.D[b, w] = s[0].body.D[b, w] + K * (real(0.25) * s[0].h[w])
 
 
 @wp.func
 def body_slopes(s: wp.array(dtype=RopeStep), w: int):
-    """Inertias of the bodies by themselves: the even part of the derivative of L₁, with what ropes add as they turn."""
+    """Inertias of the bodies by themselves: the derivative of L₁ by φ, or its even part by w; with what ropes add as they turn."""
     for b in range(s[0].bodies.count):
         own_inertia(s, b, w)
         if turns(s, b, w):
-            M = momentum_slope(s[0].body.turn[b, w], s[0].body.inertia[b, w], s[0].body.w[b, w], s[0].h[w])
-            s[0].body.D[b, w] = (M + wp.transpose(M)) * real(0.5)
+            turn = s[0].body.turn[b, w]
+            M = momentum_slope(turn, s[0].body.inertia[b, w], s[0].body.w[b, w], s[0].h[w])
+            if s[0].ropes.exact == 1:
+                T = wp.identity(n=3, dtype=real) - skew(turn) * real(0.5) + wp.outer(turn, turn) * real(0.25)
+                s[0].body.D[b, w] = M * T
+            else:
+                s[0].body.D[b, w] = (M + wp.transpose(M)) * real(0.5)
     for k in range(s[0].ropes.count):
         for side in range(2):
             kind = s[0].ropes.kind[2 * k + side]
             if kind == BODY or kind == LOOP:
                 b = s[0].ropes.body[2 * k + side]
                 if turns(s, b, w):
-                    stiffen(s, b, w, s[0].work.arm[2 * k + side, w], -s[0].state.end_force[2 * k + side, w])
+                    stiffen(s, b, w, s[0].work.end_arm[2 * k + side, w], -s[0].state.end_force[2 * k + side, w])
     for t in range(s[0].ropes.ties):
         b = s[0].ropes.tie_body[t]
         if s[0].ropes.tie_kind[t] == BODY and turns(s, b, w):
             i = s[0].ropes.tie_slot[t]
-            stiffen(s, b, w, s[0].work.tie_arm[t, w], s[0].state.pull[i - 1, w] - s[0].state.pull[i, w])
+            stiffen(s, b, w, s[0].work.tie_end[t, w], s[0].state.pull[i - 1, w] - s[0].state.pull[i, w])
 
 
 @wp.func
@@ -274,8 +283,8 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     begin_part(s, w)
     rounding = ropes_length(s, w) * (real(EPSILON) / s[0].h[w])  # m/s, of positions
     factors = int(1)
-    last = real(1.0e30)
-    before = real(1.0e30)
+    last = real(FIRST)
+    before = real(FIRST)
     since = int(0)
     cap = s[0].settings.iterations[0]
     most = cap
@@ -296,7 +305,7 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
             return False
         met = change <= enough
         noted = mixed
-        if not mixed and i > 0 and change <= last and change * change <= enough * last:
+        if not mixed and last < FIRST and change <= last and change * change <= enough * last:
             met = True  # by what the next would find
         parts = bool(False)  # passes do not meet
         falls = wp.sqrt(change / before)
@@ -306,7 +315,7 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
             if not met and change > CURBED * last:
                 mixed = True
                 since = 0
-                last = real(1.0e30)
+                last = real(FIRST)
                 before = last
         elif not met and since > 1 and falls > SLOW:
             still = wp.max(STALLED * scale, STALLS * rounding)
@@ -333,7 +342,7 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
                 anew = 1
                 most = i + 1 + cap
                 since = 0
-                last = real(1.0e30)
+                last = real(FIRST)
                 before = last
                 continue
             if wrong > 0 or parts:
@@ -418,11 +427,15 @@ def pose_arms(s: wp.array(dtype=RopeStep), k: int, w: int):
     for side in range(2):
         if is_held(s, 2 * k + side):
             b = s[0].ropes.body[2 * k + side]
-            s[0].work.arm[2 * k + side, w] = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.point[2 * k + side])
+            arm = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.point[2 * k + side])
+            s[0].work.arm[2 * k + side, w] = arm
+            s[0].work.end_arm[2 * k + side, w] = arm
     for t in range(s[0].ropes.ties):
         if s[0].ropes.tie_rope[t] == k:
             b = s[0].ropes.tie_body[t]
-            s[0].work.tie_arm[t, w] = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.tie_point[t])
+            arm = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.tie_point[t])
+            s[0].work.tie_arm[t, w] = arm
+            s[0].work.tie_end[t, w] = arm
 
 
 @wp.func

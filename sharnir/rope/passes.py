@@ -319,7 +319,11 @@ def add_changes(s: wp.array(dtype=RopeStep), w: int):
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
             s[0].body.v[b, w] = s[0].body.v[b, w] + s[0].body.dv[b, w]
-            s[0].body.w[b, w] = s[0].body.w[b, w] + s[0].body.dw[b, w]
+            dw = s[0].body.dw[b, w]
+            if s[0].exact[w] == 1:  # its turn at the end (`equations.end_spin`)
+                turn = s[0].body.turn[b, w]
+                dw = dw - wp.cross(turn, dw) * real(0.5) + turn * (real(0.25) * wp.dot(turn, dw))
+            s[0].body.w[b, w] = s[0].body.w[b, w] + dw
 
 
 @wp.func

@@ -65,7 +65,7 @@ def hang_on_link(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), k: int,
     mean = r[0].work.arm[2 * k, w]
     end = r[0].work.end_arm[2 * k, w]
     A = r[0].work.Z_A[k, w]
-    C = wp.transpose(r[0].work.Z_B[k, w])
+    C = r[0].work.Z_C[k, w]
     B = r[0].work.Z_B[k, w] - times_skew(A, end)
     D = r[0].work.Z_D[k, w] - times_skew(C, end)
     s[0].work.A[i, w] = s[0].work.A[i, w] + A
