@@ -36,8 +36,6 @@ ROUND = wp.constant(real(4.0))  # multiple of what rounding of positions does to
 STALLS = wp.constant(real(1000.0))  # likewise, where changes hardly fall
 WILD = wp.constant(real(1.0e6))  # likewise: passes part, as taut elements may that contradict each other
 FACTORS = wp.constant(4)  # most of them in an attempt
-FIRST = wp.constant(real(1.0e30))  # m/s, in place of a change that was not made
-REUSED = wp.constant(real(1.0e-4))  # relative to the speeds: a change after which the factors there are will do
 CURBED = wp.constant(real(0.5))  # part of a change that a pass of Newton's iteration leaves at most, or passes are mixed
 WHOLE = wp.constant(0)  # what of velocities is settled: all,
 ENDS = wp.constant(1)  # what driven ends and reels change,
@@ -272,6 +270,29 @@ def in_budget(s: wp.array(dtype=RopeStep), w: int) -> bool:
 
 
 @wp.func
+def foreseen(change: real, last: real, square: bool):
+    """What passes of Newton's iteration will still change, after one that changed so much; and after one more with its factors.
+
+    Changes fall by the same ratio, or are C times the `square` of those before, where slopes leave nothing out and are new.
+    """
+    rate = change / last
+    left = change * rate
+    if square:
+        left = left * rate
+        return left, left * real(2.0) * rate * rate
+    return left, left * rate
+
+
+@wp.func
+def is_bent(s: wp.array(dtype=RopeStep), w: int) -> bool:
+    """Whether ropes bend or twist, of whose slopes a little is left out."""
+    for k in range(s[0].ropes.count):
+        if s[0].ropes.EI[k, w] + s[0].ropes.GJ[k, w] > real(0.0):
+            return True
+    return False
+
+
+@wp.func
 def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     """Passes until velocities stay; False where they do not come to that.
 
@@ -283,8 +304,8 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     begin_part(s, w)
     rounding = ropes_length(s, w) * (real(EPSILON) / s[0].h[w])  # m/s, of positions
     factors = int(1)
-    last = real(FIRST)
-    before = real(FIRST)
+    last = real(1.0e30)
+    before = real(1.0e30)
     since = int(0)
     cap = s[0].settings.iterations[0]
     most = cap
@@ -295,6 +316,7 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     tries = int(TRIES)
     anew = int(1)
     mixed = s[0].ropes.exact == 0
+    bent = is_bent(s, w)
     i = int(-1)
     while i + 1 < most and in_budget(s, w):
         i = i + 1
@@ -305,17 +327,20 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
             return False
         met = change <= enough
         noted = mixed
-        if not mixed and last < FIRST and change <= last and change * change <= enough * last:
-            met = True  # by what the next would find
+        left = real(1.0e30)  # what the next pass would find, with factors made anew and with those that there are
+        later = real(1.0e30)
+        if not mixed and change <= last and last < real(1.0e30):
+            left, later = foreseen(change, last, anew == 1 and not bent)
+            met = met or left <= enough
         parts = bool(False)  # passes do not meet
         falls = wp.sqrt(change / before)
         anew = int(i == 0 and change > FAR * scale)
         if not mixed:
-            anew = int(change > REUSED * scale)
+            anew = int(later > enough)
             if not met and change > CURBED * last:
                 mixed = True
                 since = 0
-                last = real(FIRST)
+                last = real(1.0e30)
                 before = last
         elif not met and since > 1 and falls > SLOW:
             still = wp.max(STALLED * scale, STALLS * rounding)
@@ -342,7 +367,7 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
                 anew = 1
                 most = i + 1 + cap
                 since = 0
-                last = real(FIRST)
+                last = real(1.0e30)
                 before = last
                 continue
             if wrong > 0 or parts:
