@@ -304,7 +304,7 @@ class Ropes:
         s = RopeState()
         s.trees = int(self.trees)
         zeros(s, RopeState, self.slots, self.worlds, self.device)
-        s.started = wp.zeros((self.count, self.worlds), dtype=wp.int32, device=self.device)
+        s.started, s.degree = (wp.zeros((self.count, self.worlds), dtype=wp.int32, device=self.device) for _ in range(2))
         s.owed = wp.zeros((self.count, self.worlds), dtype=real, device=self.device)
         s.reel_rate, s.reel_now = (wp.zeros((self.count, self.worlds), dtype=real, device=self.device) for _ in range(2))
         s.body_couple = wp.zeros((len(self.given[1]), self.worlds), dtype=vec3, device=self.device)

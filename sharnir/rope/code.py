@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sharnir.emit.algebra import IDENTITY, NO_MATRIX, Matrix, Quaternion, Vector, cross, dot, outer
+from sharnir.emit.algebra import IDENTITY, NO_MATRIX, ZERO, Matrix, Quaternion, Vector, cross, dot, outer
 from sharnir.emit.expressions import Scalar, maximum, select, sqrt, value
 from sharnir.emit.program import QUOTIENTS, UNDEFINED, Program
 from sharnir.rope.data import BODY, DRIVEN, LOOP, UNHELD, WOUND
@@ -358,12 +358,10 @@ def inward_code(anew: bool) -> str:
     with o.when("for (int j = n; j >= 0; --j) {"):
         p.say("const int i = first + j, m = i - 1; const bool joined = j > 0 && cut_at[m*S1] == 0;")
         _at_point(o, anew)
-        with o.when("if (j > 0) {"):
-            with o.when("if (!joined) {"):
-                _at_cut(o, anew)
-            with o.when("else if (slack_at[m*S1] > 0) {"):
-                _at_slack(o, anew)
-            _to_point_before(o, anew)
+        with o.when("if (bar_at[i*S1] > real(0.0) || (j == n && !with_body)) {"):
+            _inwards(o, anew, True)
+        with o.when("else {"):
+            _inwards(o, anew, False)
     if anew:
         with o.when("if (held) {"):
             _at_held(o)
@@ -378,8 +376,8 @@ const real radius = x.ropes.radius.data[k], thin = real(0.25)*x.ropes.density.da
 
 
 def _at_point(o: Loop, anew: bool) -> None:
-    """What is missed comes in, and the element of point j is eliminated by its interface."""
-    p = o.p
+    """What is missed comes in."""
+    o.used.add("bar")
     with o.when("if (joined) {"):
         c = o.get("c", "m")
         A, C = (o.local("A"), o.local("C")) if anew else (o.get("A"), o.get("C"))
@@ -394,32 +392,45 @@ def _at_point(o: Loop, anew: bool) -> None:
         with o.when("if (held) {"):
             for name in "XYPQ":
                 o.put(name, o.local(name))
-    with o.when("if (j == n && !with_body) {"):  # the frame that holds the end does not yield
-        if anew:
-            o.put("U", NO_MATRIX)
-            o.keep(B=NO_MATRIX, C=NO_MATRIX, D=o.get("K"))
-        o.keep(b=o.get("e"))
-    o.used.add("bar")
-    for head, bends in (("else if (bar_at[i*S1] > real(0.0)) {", True), ("else {", False)):
-        with o.when(head):
-            K = o.get("K") if bends else None
+
+
+def _inwards(o: Loop, anew: bool, bends: bool) -> None:
+    """From point j to the one before: through its interface, which `bends` or not, and along the element before it."""
+    if bends:
+        with o.when("if (j == n && !with_body) {"):  # the frame that holds the end does not yield
             if anew:
-                x = o.hanging()
-                out, U, _t = through_interface(x, K, o.get("e"))
-                o.put("U", U)
-                p.say("real t_[3];")
-                o.keep(t=_t)
-                o.keep_hanging(out)
-                with o.when("if (held) {"):
-                    before = Hanging(NO_MATRIX, o.get("B"), o.get("C"), NO_MATRIX, o.local("a"), o.local("b"))
-                    o.keep_held(hold_interface(o.held(), before, o.get("K") if bends else None, o.get("U"), o.local("t")))
-            else:
-                e = o.get("e")
-                t = o.get("U") @ (e - o.local("b") if bends else -o.local("b"))
-                p.say("real t_[3];")
-                o.keep(t=t, a=o.local("a") + o.get("B") @ t, b=e - K @ t if K else Vector(0.0, 0.0, 0.0))
-                with o.when("if (held) {"):
-                    o.keep(g=o.local("g") + o.get("Q") @ o.local("t"))
+                o.put("U", NO_MATRIX)
+                o.keep(B=NO_MATRIX, C=NO_MATRIX, D=o.get("K"))
+            o.keep(b=o.get("e"))
+        with o.when("else {"):
+            _through(o, anew, True)
+    else:
+        _through(o, anew, False)
+    with o.when("if (j > 0) {"):
+        with o.when("if (!joined) {"):
+            _at_cut(o, anew)
+        with o.when("else if (slack_at[m*S1] > 0) {"):
+            _at_slack(o, anew)
+        _to_point_before(o, anew, bends)
+
+
+def _through(o: Loop, anew: bool, bends: bool) -> None:
+    """Eliminate the element of point j by its interface."""
+    o.p.say("real t_[3];")
+    K, e, zero = (o.get("K"), o.get("e"), ZERO) if bends else (None, ZERO, ZERO)
+    if anew:
+        out, U, t = through_interface(o.hanging(), K, e)
+        o.put("U", U)
+        o.keep(t=t)
+        o.keep_hanging(out)
+        with o.when("if (held) {"):
+            before = Hanging(NO_MATRIX, o.get("B"), o.get("C"), NO_MATRIX, zero, zero)
+            o.keep_held(hold_interface(o.held(), before, o.get("K") if bends else None, o.get("U"), o.local("t")))
+        return
+    t = o.get("U") @ (e - o.local("b"))
+    o.keep(t=t, a=o.local("a") + o.get("B") @ t, b=zero if K is None else e - K @ t)
+    with o.when("if (held) {"):
+        o.keep(g=o.local("g") + o.get("Q") @ o.local("t"))
 
 
 def _beyond(o: Loop, i: str = "i") -> Matrix:
@@ -477,7 +488,7 @@ def _at_slack(o: Loop, anew: bool) -> None:
         o.keep(g=o.local("g") + (_beyond_speed(o) @ o.get("tip", "m")) * o.get("slides"))
 
 
-def _to_point_before(o: Loop, anew: bool) -> None:
+def _to_point_before(o: Loop, anew: bool, bends: bool) -> None:
     """Along the element before."""
     if anew:
         with o.when("if (!exact) {"):
@@ -487,8 +498,11 @@ def _to_point_before(o: Loop, anew: bool) -> None:
             i1 = value("thin") * o.get("length", "m")
             o.put("own", scaled(IDENTITY, i1 + extra) + scaled(outer(d, d), i1 - extra), "m")
         tip, mean_tip = o.get("tip", "m") * o.get("reach", "m"), o.get("mean_tip", "m")
-        x = along_element(o.hanging(), tip, mean_tip, o.get("own", "m"), o.get("load", "m"))
-        d = o.get("d", "m")  # a thin element's spin is not to be lost beside a heavy load
+        x = o.hanging()
+        if not bends:
+            x = x._replace(B=NO_MATRIX, C=NO_MATRIX, D=NO_MATRIX, b=ZERO)
+        x = along_element(x, tip, mean_tip, o.get("own", "m"), o.get("load", "m"))
+        d = o.get("tip", "m")  # a thin element's spin is not to be lost beside a heavy load
         D = x.D + scaled(outer(d, d), (x.D[0, 0] + x.D[1, 1] + x.D[2, 2]) * SPIN_FLOOR)
         A = _diagonal(x.A, o.get("mass", "m") + o.get("damp", "m"))
         o.keep_hanging(x._replace(A=A, D=D, a=x.a + o.get("defect", "m")))
@@ -498,7 +512,8 @@ def _to_point_before(o: Loop, anew: bool) -> None:
             o.keep(A=o.local("A") + o.get("tie_A", "m"), a=o.local("a") + o.get("tie_p", "m"))
         return
     a = o.local("a")
-    o.keep(a=a + o.get("defect", "m"), b=o.local("b") + cross(o.get("mean_tip", "m"), a) - o.get("load", "m"))
+    b = o.local("b") if bends else ZERO
+    o.keep(a=a + o.get("defect", "m"), b=b + cross(o.get("mean_tip", "m"), a) - o.get("load", "m"))
     with o.when("if (tied) {"):
         o.keep(a=o.local("a") + o.get("tie_p", "m"))
 

@@ -124,35 +124,63 @@ def start_interfaces(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 
 @wp.func
+def goes_on_pulling(was: real, now: real) -> real:
+    """Tension of the next step over that of the last, as it changed before."""
+    if was > real(0.0) and now > real(0.0):
+        return wp.clamp(real(2.0) - was / now, real(0.5), real(1.5))
+    return real(1.0)
+
+
+@wp.func
 def start_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """Predict a step: mean velocities that change as in the last ones, and the impulses of the last one."""
+    """Prepare a step: masses, interfaces, and impulses that change as in the last ones."""
     first = s[0].ropes.first[k]
-    n = s[0].state.segments[k, w]
-    h = s[0].h[w]
-    part = h / s[0].settings.dt[0]
-    weight = end_weight(s, k, w)
-    s[0].work.weight[k, w] = weight
+    part = s[0].h[w] / s[0].settings.dt[0]
+    s[0].work.weight[k, w] = end_weight(s, k, w)
     weigh_points(s, k, w)
     start_interfaces(s, k, w)
-    for j in range(n + 1):
-        i = first + j
-        mean = s[0].state.smooth[i, w] + s[0].state.gain[i, w] * (real(0.5) * h)
-        s[0].work.v[i, w] = end_of_mean(mean, s[0].state.velocity[i, w], weight)
-        s[0].work.w[i, w] = vec3(real(0.0))
-        s[0].state.pull[i, w] = s[0].work.kept_pull[i, w] * part
+    for i in range(first, first + s[0].state.segments[k, w] + 1):
+        pull = s[0].work.kept_pull[i, w] * part
+        if s[0].state.degree[k, w] > 1:
+            pull = pull * goes_on_pulling(s[0].state.was[i, w], s[0].state.now[i, w])
+        if s[0].state.cut[i, w] == 1:
+            pull = vec3(real(0.0))
+        s[0].state.pull[i, w] = pull
         s[0].state.moment[i, w] = s[0].work.kept_moment[i, w] * part
         if s[0].work.bar[i, w] == real(0.0):
             s[0].state.moment[i, w] = vec3(real(0.0))
-        if j < n:
-            mean = s[0].state.spin_smooth[i, w] + s[0].state.spin_gain[i, w] * (real(0.5) * h)
-            s[0].work.w[i, w] = end_of_mean(mean, s[0].state.spin[i, w], weight)
-            if s[0].state.cut[i, w] == 1:
-                s[0].state.pull[i, w] = vec3(real(0.0))
     for side in range(2):
         s[0].state.end_force[2 * k + side, w] = s[0].work.kept_end[2 * k + side, w] * part
     for t in range(s[0].ropes.ties):
         if s[0].ropes.tie_rope[t] == k:
             s[0].state.tie_force[t, w] = s[0].work.kept_tie[t, w] * part
+
+
+@wp.func
+def start_speeds(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Predict a step: mean velocities that change as in the last ones."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    h = s[0].h[w]
+    weight = s[0].work.weight[k, w]
+    degree = s[0].state.degree[k, w]
+    to_1 = real(0.5) * h
+    to_2 = real(0.0)
+    to_3 = real(0.0)
+    if degree == 0:
+        to_1 = -to_1
+    if degree > 1:
+        to_2 = h * h
+    if degree > 2:
+        to_3 = h * h * h
+    for i in range(first, first + n + 1):
+        mean = s[0].state.smooth[i, w] + s[0].state.gain[i, w] * to_1
+        mean = mean + s[0].state.gain_2[i, w] * to_2 + s[0].state.gain_3[i, w] * to_3
+        s[0].work.v[i, w] = end_of_mean(mean, s[0].state.velocity[i, w], weight)
+        mean = s[0].state.spin_smooth[i, w] + s[0].state.spin_gain[i, w] * to_1
+        mean = mean + s[0].state.spin_gain_2[i, w] * to_2 + s[0].state.spin_gain_3[i, w] * to_3
+        s[0].work.w[i, w] = end_of_mean(mean, s[0].state.spin[i, w], weight)
+    s[0].work.w[first + n, w] = vec3(real(0.0))
 
 
 # ---- the pose that velocities lead to ---------------------------------------------------------------------------------------
@@ -334,6 +362,10 @@ def keep_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
     h = s[0].h[w]
     s[0].state.started[k, w] = 1
     weight = s[0].work.weight[k, w]
+    off_0 = real(0.0)
+    off_1 = real(0.0)
+    off_2 = real(0.0)
+    off_3 = real(0.0)
     for side in range(2):
         i = first + side * n
         mean = s[0].state.velocity[i, w] * (real(1.0) - weight) + s[0].work.v[i, w] * weight
@@ -342,17 +374,38 @@ def keep_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
         i = first + j
         v = s[0].work.v[i, w]
         mean = s[0].state.velocity[i, w] * (real(1.0) - weight) + v * weight
-        smooth, gain = gone_on(s[0].state.smooth[i, w], s[0].state.gain[i, w], mean, h)
+        gain_before = s[0].state.gain[i, w]
+        smooth, gain = gone_on(s[0].state.smooth[i, w], gain_before, mean, h)
         s[0].state.smooth[i, w] = smooth
         s[0].state.gain[i, w] = gain
+        gain_2 = (gain - gain_before) / h
+        gain_3 = (gain_2 - s[0].state.gain_2[i, w]) / h
+        gain_4 = (gain_3 - s[0].state.gain_3[i, w]) / h
+        s[0].state.gain_2[i, w] = gain_2
+        s[0].state.gain_3[i, w] = gain_3
+        off_0 = off_0 + wp.length_sq(gain)
+        off_1 = off_1 + wp.length_sq(gain_2) * (h * h)
+        off_2 = off_2 + wp.length_sq(gain_3) * (h * h * h * h)
+        off_3 = off_3 + wp.length_sq(gain_4) * (h * h * h * h * h * h)
         s[0].state.velocity[i, w] = v
         s[0].state.position[i, w] = s[0].work.r[i, w]
         if j < n:
             omega = s[0].work.w[i, w]
             mean = s[0].work.turn[i, w] / h
-            smooth, gain = gone_on(s[0].state.spin_smooth[i, w], s[0].state.spin_gain[i, w], mean, h)
+            gain_before = s[0].state.spin_gain[i, w]
+            smooth, gain = gone_on(s[0].state.spin_smooth[i, w], gain_before, mean, h)
             s[0].state.spin_smooth[i, w] = smooth
             s[0].state.spin_gain[i, w] = gain
+            gain_2 = (gain - gain_before) / h
+            gain_3 = (gain_2 - s[0].state.spin_gain_2[i, w]) / h
+            gain_4 = (gain_3 - s[0].state.spin_gain_3[i, w]) / h
+            s[0].state.spin_gain_2[i, w] = gain_2
+            s[0].state.spin_gain_3[i, w] = gain_3
+            l = s[0].state.length[i, w]
+            off_0 = off_0 + wp.length_sq(gain) * (l * l)
+            off_1 = off_1 + wp.length_sq(gain_2) * (l * l * h * h)
+            off_2 = off_2 + wp.length_sq(gain_3) * (l * l * h * h * h * h)
+            off_3 = off_3 + wp.length_sq(gain_4) * (l * l * h * h * h * h * h * h)
             s[0].state.spin[i, w] = carried(s[0].work.turn[i, w], omega)
             s[0].state.rotation[i, w] = s[0].work.q[i, w]
             s[0].work.snaps[i, w] = int(s[0].state.slack[i, w] == 1 and s[0].work.slack[i, w] != 1)
@@ -362,6 +415,14 @@ def keep_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
             s[0].state.was[i, w] = s[0].state.now[i, w]
             s[0].state.now[i, w] = now
             s[0].state.tight[i, w] = wp.max(wp.abs(now), FADING * s[0].state.tight[i, w])
+    degree = int(0)  # by which the mean velocities of this step would have been foreseen best
+    if off_1 < off_0:
+        degree = 1
+        if off_2 < off_1:
+            degree = 2
+            if off_3 < off_2:
+                degree = 3
+    s[0].state.degree[k, w] = degree
     if s[0].ropes.reel[k] >= 0:
         rate = s[0].work.paid[k, w] / h
         s[0].state.reel_now[k, w] = real(2.0) * rate - s[0].state.reel_now[k, w]

@@ -17,6 +17,7 @@ from sharnir.rope.energy import (
     rope_misses,
     rope_pose,
     start_rope,
+    start_speeds,
     turns_far,
 )
 from sharnir.rope.means import carried, cayley, free_spin, momentum_slope, turn_between
@@ -36,6 +37,7 @@ ROUND = wp.constant(real(4.0))  # multiple of what rounding of positions does to
 STALLS = wp.constant(real(1000.0))  # likewise, where changes hardly fall
 WILD = wp.constant(real(1.0e6))  # likewise: passes part, as taut elements may that contradict each other
 FACTORS = wp.constant(4)  # most of them in an attempt
+WIDE = wp.constant(real(0.3))  # relative to the speeds: a first change that impulses far from right have made
 CURBED = wp.constant(real(0.5))  # part of a change that a pass of Newton's iteration leaves at most, or passes are mixed
 WHOLE = wp.constant(0)  # what of velocities is settled: all,
 ENDS = wp.constant(1)  # what driven ends and reels change,
@@ -255,10 +257,18 @@ def not_far(s: wp.array(dtype=RopeStep), w: int, change: real) -> bool:
 @wp.func
 def begin_part(s: wp.array(dtype=RopeStep), w: int):
     """Predict the step."""
+    for k in range(s[0].ropes.count):
+        start_rope(s, k, w)
+    begin_speeds(s, w)
+
+
+@wp.func
+def begin_speeds(s: wp.array(dtype=RopeStep), w: int):
+    """Velocities that are expected, and the pose to which they lead."""
     for b in range(s[0].bodies.count):
         start_body(s, b, w)
     for k in range(s[0].ropes.count):
-        start_rope(s, k, w)
+        start_speeds(s, k, w)
     new_pose(s, w)
 
 
@@ -270,26 +280,16 @@ def in_budget(s: wp.array(dtype=RopeStep), w: int) -> bool:
 
 
 @wp.func
-def foreseen(change: real, last: real, square: bool):
-    """What passes of Newton's iteration will still change, after one that changed so much; and after one more with its factors.
+def foreseen(change: real, last: real, foretold: real):
+    """What passes of Newton's iteration will still change, after one that changed so much; the same once more, for a check.
 
-    Changes fall by the same ratio, or are C times the `square` of those before, where slopes leave nothing out and are new.
+    Changes fall by the same ratio, or, where the last one was as small as that `foretold`, are C times the square of the last.
     """
     rate = change / last
-    left = change * rate
-    if square:
-        left = left * rate
-        return left, left * real(2.0) * rate * rate
-    return left, left * rate
-
-
-@wp.func
-def is_bent(s: wp.array(dtype=RopeStep), w: int) -> bool:
-    """Whether ropes bend or twist, of whose slopes a little is left out."""
-    for k in range(s[0].ropes.count):
-        if s[0].ropes.EI[k, w] + s[0].ropes.GJ[k, w] > real(0.0):
-            return True
-    return False
+    square = change * rate * rate
+    if change <= real(2.0) * foretold:
+        return square, square
+    return change * rate, square
 
 
 @wp.func
@@ -297,7 +297,7 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     """Passes until velocities stay; False where they do not come to that.
 
     Newton's iteration, where factors of the last pass do once changes are small. Where slopes are symmetric ones (`chain`), or
-    changes do not fall well, passes are mixed, with factors that are made anew a few times; then it is given up once it is seen
+    that does not get nearer, passes are mixed, with factors that are made anew a few times; then it is given up once it is seen
     that the passes left will not do. How they fall is judged over two passes: mixed ones may rise in between.
     """
     take_slack(s, w)
@@ -316,32 +316,44 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     tries = int(TRIES)
     anew = int(1)
     mixed = s[0].ropes.exact == 0
-    bent = is_bent(s, w)
+    foretold = real(0.0)
+    begun = int(0)
     i = int(-1)
     while i + 1 < most and in_budget(s, w):
         i = i + 1
         change, scale = one_change(s, w, anew, mixed)
         s[0].done[w] = s[0].done[w] + 1
         enough = wp.max(s[0].settings.tolerance[0] * scale, ROUND * rounding)
-        if not (wp.isfinite(change) and wp.isfinite(scale)):
+        finite = wp.isfinite(change) and wp.isfinite(scale)
+        met = change <= enough and finite
+        if not mixed and not met and (not finite or (since > 2 and change > CURBED * last)):
+            mixed = True
+            begin_part(s, w)
+            begun = i + 1
+            most = begun + cap
+            anew = 1
+            since = 0
+            last = real(1.0e30)
+            before = last
+            continue
+        if not finite:
             return False
-        met = change <= enough
-        noted = mixed
-        left = real(1.0e30)  # what the next pass would find, with factors made anew and with those that there are
-        later = real(1.0e30)
+        if i == 0 and change > WIDE * scale and not mixed and not met:
+            begin_speeds(s, w)  # impulses were far off: velocities once more, with those that were found
+            continue
+        reused = int(0)  # whether the next pass will do with the factors there are
         if not mixed and change <= last and last < real(1.0e30):
-            left, later = foreseen(change, last, anew == 1 and not bent)
+            left, square = foreseen(change, last, foretold)
+            foretold = square * real(anew)
+            reused = int(square * (change / last) <= enough)
             met = met or left <= enough
+            if met:
+                change = wp.min(change, left)
         parts = bool(False)  # passes do not meet
         falls = wp.sqrt(change / before)
-        anew = int(i == 0 and change > FAR * scale)
+        anew = int(i == begun and change > FAR * scale)
         if not mixed:
-            anew = int(later > enough)
-            if not met and change > CURBED * last:
-                mixed = True
-                since = 0
-                last = real(1.0e30)
-                before = last
+            anew = 1 - reused
         elif not met and since > 1 and falls > SLOW:
             still = wp.max(STALLED * scale, STALLS * rounding)
             if falls > HARDLY and change <= still:
@@ -374,7 +386,9 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
                 return False
         if met:
             return not_far(s, w, wp.min(change / scale, s[0].settings.tolerance[0]))
-        if anew == 1 or not noted:
+        if not mixed:
+            since = since + 1
+        elif anew == 1:
             factors = factors + 1
             since = 0
         else:
