@@ -85,9 +85,7 @@ def at_last(s: wp.array(dtype=RopeStep), k: int, w: int):
         b = s[0].ropes.body[2 * k + 1]
         mean = -s[0].work.arm[2 * k + 1, w]
         A = s[0].body.A[b, w]
-        B, C, D = seen_from(
-            A, s[0].body.B[b, w], s[0].body.C[b, w], s[0].body.D[b, w], mean, -s[0].work.end_arm[2 * k + 1, w]
-        )
+        B, C, D = seen_from(A, s[0].body.B[b, w], s[0].body.C[b, w], s[0].body.D[b, w], mean, -s[0].work.end_arm[2 * k + 1, w])
     s[0].work.Z_A[k, w] = A
     s[0].work.Z_B[k, w] = B
     s[0].work.Z_C[k, w] = C

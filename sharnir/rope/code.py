@@ -288,9 +288,7 @@ def _interface(o: Loop, h: Any, late: Any, EI: Any, GJ: Any) -> None:
     o.put("e", M * (o.get("bar") * h) - o.get("moment"))
     with o.when("if (anew) {"):
         bend = Bending(*(p.read(f"{name}_") for name in Bending._fields))
-        K = stiffness_of(
-            _by_pointer(o, "a1", 4).matrix(), _by_pointer(o, "p_", 4), bend, EI, value("twist"), value("straight")
-        )
+        K = stiffness_of(_by_pointer(o, "a1", 4).matrix(), _by_pointer(o, "p_", 4), bend, EI, value("twist"), value("straight"))
         o.put("K", scaled(K, value("more") * o.get("bar")))
 
 
@@ -435,12 +433,14 @@ def _through(o: Loop, anew: bool, bends: bool) -> None:
 
 def _beyond(o: Loop, i: str = "i") -> Matrix:
     """X once element i is eliminated."""
-    return o.get("X", i) - o.get("B", i) @ (o.get("U", i) @ o.get("Y", i))
+    out: Matrix = o.get("X", i) - o.get("B", i) @ (o.get("U", i) @ o.get("Y", i))
+    return out
 
 
 def _beyond_speed(o: Loop) -> Matrix:
     """P once element i is eliminated."""
-    return o.get("P") - o.get("Q") @ (o.get("U") @ o.get("C"))
+    out: Matrix = o.get("P") - o.get("Q") @ (o.get("U") @ o.get("C"))
+    return out
 
 
 def _at_cut(o: Loop, anew: bool) -> None:

@@ -5,16 +5,17 @@ the mean of its start and end:
 
     r₁ = r₀ + Δt v̄,   m (v₁ − v₀) = Δt F + f_{j−1} − f_j,   R₁ = cay(Δt ω̄) R₀,   L₁ − L₀ = Δt τ − l d̄ × f_j + M_j − M_{j+1},
 
-f_j the impulse by which r_{j+1} − r_j − l d₃ = 0 at the end, M_j the moments of bend and twist (`means.bend_moment`). A pass asks
-for the changes of V₁ that take away what these equations miss (`chain`, with mean vectors in rows and columns alike).
+f_j the impulse by which r_{j+1} − r_j − l d₃ = 0 at the end, M_j the moments of bend and twist (`equations.mean_moment`). A pass
+asks for the changes of V₁ that take away what these equations miss (`chain`).
 
 An element that would push harder than it buckles is slack: s = d₃·(r_{j+1} − r_j) is free then, its lever is the mean of s d₃,
 and f·(d̄ − ¼θ × (d₁ − d₀)) = P Δt, P = π² EI/l², θ its turn: with that its work is P (s₁ − s₀), what P (l − s) falls by. Which
 elements are slack is found by `slack.judge`, from those of the last step on.
 
-Here are the ropes alone, in the order of a step: `start_rope`, `rope_pose`, then `mean_arms`, `rope_slopes` and `chain.eliminate`
-for a factor, `rope_misses`, `chain.bring_back` and `chain.follow` for a pass, `keep_rope`. Bodies are moved by whoever solves for
-them: the new pose in `body.x`, `body.q`, its velocities in `body.v` and `body.w` (w = R₀W₁) and its turn in `body.turn`.
+Here are the ropes alone, in the order of a step: `start_rope`, `start_speeds`, `rope_pose`, then `mean_arms`, `rope_misses`,
+`chain.eliminate` or, with the factors there are, `chain.bring_back`, and `chain.follow` for a pass, `keep_rope`. Bodies are moved
+by whoever solves for them: the new pose in `body.x`, `body.q`, its velocities in `body.v` and `body.w` (w = R₀W₁) and its turn in
+`body.turn`.
 """
 
 import warp as wp
@@ -30,14 +31,6 @@ from sharnir.rope.predict import frame_after, frame_before, neighbour_length
 from sharnir.rope.slack import new_span, side_of, unwound
 from sharnir.rope.terms import air_resistance, tangent
 from sharnir.types import real, vec3
-
-TWIST = wp.constant(real(0.01))  # least GJ in the factors, relative to EI: with thin elements alone passes would diverge
-
-
-@wp.func
-def disc_momentum(i1: real, d: vec3, w: vec3) -> vec3:
-    """I ω of an element: I₁ (ω + (d·ω) d)."""
-    return (w + d * wp.dot(d, w)) * i1
 
 
 @wp.func

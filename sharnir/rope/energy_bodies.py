@@ -106,7 +106,7 @@ def stiffen(s: wp.array(dtype=RopeStep), b: int, w: int, r: vec3, f: vec3):
 
 @wp.func
 def body_slopes(s: wp.array(dtype=RopeStep), w: int):
-    """Inertias of the bodies by themselves: the derivative of L₁ by φ, or its even part by w; with what ropes add as they turn."""
+    """Bodies by themselves: the derivative of L₁ by φ, or the even part of that by w, and what pulls of ropes add."""
     for b in range(s[0].bodies.count):
         own_inertia(s, b, w)
         if turns(s, b, w):

@@ -79,17 +79,20 @@ def turned_by(theta: Vector, q: Quaternion) -> Quaternion:
 def carried(theta: Vector, x: Vector, k: Scalar) -> Vector:
     """cay(θ) x, k = 1/(1 + θ²/4)."""
     c = cross(theta, x)
-    return x + (c + cross(theta, c) * 0.5) * k
+    out: Vector = x + (c + cross(theta, c) * 0.5) * k
+    return out
 
 
 def end_spin(theta: Vector, phi: Vector) -> Vector:
     """The change of w (θ = ½Δt (ω₀ + w)) whose turn at the end is φ: (E − ½[θ]× + ¼ θ θᵀ) φ."""
-    return phi - cross(theta, phi) * 0.5 + theta * (dot(theta, phi) * 0.25)
+    out: Vector = phi - cross(theta, phi) * 0.5 + theta * (dot(theta, phi) * 0.25)
+    return out
 
 
 def disc_momentum(i1: Scalar, d: Vector, w: Vector) -> Vector:
     """I ω of a thin disc across d: I₁ (ω + (d·ω) d)."""
-    return (w + d * dot(d, w)) * i1
+    out: Vector = (w + d * dot(d, w)) * i1
+    return out
 
 
 # ---- an element --------------------------------------------------------------------------------------------------------------
@@ -109,7 +112,8 @@ class Element(NamedTuple):
     @property
     def lever(self) -> Vector:
         """b: the arm at which the impulse turns it."""
-        return (self.d0 * self.s0 + self.d1 * self.s1) * 0.5
+        out: Vector = (self.d0 * self.s0 + self.d1 * self.s1) * 0.5
+        return out
 
     @property
     def axis(self) -> Vector:
@@ -161,9 +165,7 @@ def near_bend(p: Quaternion, s2: Scalar, c: Scalar) -> Bend:
     r = 1.0 / c
     x = p.v.z * r
     more = arc(s2)
-    return Bend(
-        2.0 + s2 * more * 2.0, (r / (1.0 + c) - more) * 2.0, x * (1.0 + x * x * arc(x * x)) * 2.0, r * r * 2.0, 0.0
-    )
+    return Bend(2.0 + s2 * more * 2.0, (r / (1.0 + c) - more) * 2.0, x * (1.0 + x * x * arc(x * x)) * 2.0, r * r * 2.0, 0.0)
 
 
 def far_bend(p: Quaternion, s2: Scalar, c: Scalar) -> Bend:
@@ -196,7 +198,8 @@ def bend_size(x: Scalar) -> tuple[Scalar, Scalar]:
 
 def by_turn(p: Quaternion, D: Vector, D_w: Scalar) -> Vector:
     """The derivative by a turn on the left of p of what changes by D·dp_v + D_w dp_w."""
-    return (D * p.w + cross(p.v, D) - p.v * D_w) * 0.5
+    out: Vector = (D * p.w + cross(p.v, D) - p.v * D_w) * 0.5
+    return out
 
 
 def strain_of(p: Quaternion, b: Bend) -> Vector:
@@ -232,7 +235,13 @@ def mean_moment(
     R: Matrix, turn_a: Vector, turn_b: Vector, e0: Vector, e1: Vector, g0: Vector, g1: Vector,
     EI: Scalar, GJ: Scalar, late: Scalar, small: Scalar,
 ) -> Vector:  # fmt: skip
-    """l̄ times the mean moment on the second element in a step, world axes, see `means.bend_moment`; R of the first at the start."""
+    """l̄ times the mean moment on element b against a in a step, world axes; R of a at the start, V = ½ e·Ke/l̄, l̄ g its slope.
+
+    Both turn by θ_a and θ_b, so that the one turns against the other, in a's old axes, by the Cayley vector
+    R_aᵀ (E − ½[θ̂]×) Δ/(1 + ¼ θ_a·θ_b), Δ = θ_b − θ_a, θ̂ their mean. V grows by K ē·(e₁ − e₀)/l̄, to which damping adds
+    K late (e₁ − e₀)²/l̄ (`late` = its time over Δt, and ϑ − ½). M·Δ = −(both) is met by the mean of the gradients at start and end
+    but for a third order in Δ, and exactly by a correction along Δ. `small` keeps that finite where nothing turns.
+    """
     change = e1 - e0
     x = (e0 + e1) * 0.5 + change * late
     grown = EI * (x.x * change.x + x.y * change.y) + GJ * x.z * change.z
@@ -241,7 +250,8 @@ def mean_moment(
     k = 1.0 / maximum(dot(turn_a, turn_b) * 0.25 + 1.0, 0.1)
     M = (back + cross(half, back) * 0.5) * -k
     D = turn_b - turn_a
-    return M - D * ((dot(M, D) + grown) / (dot(D, D) + small))
+    out: Vector = M - D * ((dot(M, D) + grown) / (dot(D, D) + small))
+    return out
 
 
 # ---- elimination -------------------------------------------------------------------------------------------------------------

@@ -233,7 +233,7 @@ def hang_rope(s: wp.array(dtype=RopeStep), k: int, w: int, inertia: bool, bias: 
             hang_bias(s, k, w)
     elif s[0].ropes.kind[2 * k] == ROPE:
         at = s[0].ropes.body[2 * k]
-        s[0].work.tie_A[at, w] = s[0].work.tie_A[at, w] + s[0].work.Z_A[k, w]  # even where bodies take none
+        s[0].work.tie_A[at, w] = s[0].work.tie_A[at, w] + s[0].work.Z_A[k, w]
         if bias:
             s[0].work.tie_p[at, w] = s[0].work.tie_p[at, w] + s[0].work.p_l[k, w]
 

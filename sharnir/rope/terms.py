@@ -98,7 +98,7 @@ def air_resistance(c: real, air: real, v: vec3, d: vec3) -> real:
 
 @wp.func
 def seen_from(A: mat33, B: mat33, C: mat33, D: mat33, mean: vec3, end: vec3):
-    """B, C and D of [A B; C D] at a point, seen from another one, from which it moves at the arm `end` and is pulled at `mean`."""
+    """B, C and D of [A B; C D] at a point, seen from another one: the point moves at the arm `end`, impulses turn at `mean`."""
     B1 = B - times_skew(A, end)
     S = skew(mean)
     return B1, C + S * A, D - times_skew(C, end) + S * B1
