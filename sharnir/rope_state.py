@@ -39,6 +39,11 @@ class RopeState:
     gain: wp.array2d(dtype=vec3)  # [slot, world] m/s², by which they change
     spin_smooth: wp.array2d(dtype=vec3)  # [slot, world] rad/s, rad/s²: spins as mean spins lead there, and their change
     spin_gain: wp.array2d(dtype=vec3)
+    gain_2: wp.array2d(dtype=vec3)  # [slot, world] m/s³, m/s⁴: by how much gains change per second, and that
+    gain_3: wp.array2d(dtype=vec3)
+    spin_gain_2: wp.array2d(dtype=vec3)
+    spin_gain_3: wp.array2d(dtype=vec3)
+    degree: wp.array2d(dtype=wp.int32)  # [rope, world] of the polynomial by which mean velocities are foreseen: 0 … 3
     reel_rate: wp.array2d(dtype=real)  # [rope, world] m/s, at which the reel paid out in the last step
     reel_now: wp.array2d(dtype=real)  # [rope, world] m/s, the same at the pose
     end_mean: wp.array2d(dtype=vec3)  # [end, world] m/s, mean velocity of the end in the last step

@@ -138,14 +138,16 @@ _begun: dict[tuple[str, int | None, Any], Future[Any]] = {}
 _compilers = Threads(os.cpu_count() or 1)
 
 
-def inline_less(module: str, most: int = 1000, level: int | None = None) -> None:
+def inline_less(module: str, most: int = 1000, level: int | None = None, slp: bool = True) -> None:
     """Let a module of long functions inline Warp's builtins as elsewhere, ours where they are short or called once.
 
     It compiles in half the time on the CPU, and runs no slower. `most`: LLVM's threshold; the longest modules take less of it.
-    `level`: how hard a GPU's compiler tries, 3 unless given (the CPU's is 2).
+    `level`: how hard a GPU's compiler tries, 3 unless given (the CPU's is 2). `slp`: whether numbers are gathered into vectors,
+    which takes longer than it saves where most of the code is emitted.
     """
     hinted = 9 * most
-    inlining = f"-mllvm=-inline-threshold={most} -mllvm=-inlinehint-threshold={hinted} -mllvm=-slp-recursion-max-depth=4"
+    vectors = "-mllvm=-slp-recursion-max-depth=4" if slp else "-fno-slp-vectorize"
+    inlining = f"-mllvm=-inline-threshold={most} -mllvm=-inlinehint-threshold={hinted} {vectors}"
     flags = f"-march=native -ffp-contract=fast {inlining}"  # fused multiply-add: a tenth quicker
     wp.set_module_options({"cpu_compiler_flags": flags, "optimization_level": level}, module=module)
 

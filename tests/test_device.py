@@ -11,7 +11,7 @@ from sharnir.direct.energy import means as turns
 from sharnir.laws import prepare as laws
 from sharnir.laws import solve
 from sharnir.laws.solve import friction_3d
-from sharnir.rope import bend, chain, terms
+from sharnir.rope import bend, terms
 from sharnir.rope import means as rope_means
 from sharnir.rope.view import bend_and_twist
 from sharnir.spatial import quat_exp, quat_multiply, quat_rotate, quat_to_matrix, skew
@@ -246,19 +246,14 @@ def test_inertia_shifted_to_another_point():
     N = C.T @ M @ C
     for got, wanted in zip(device(matrices.shifted, A, B, D, r), (N[:3, 3:], N[3:, 3:]), strict=True):
         np.testing.assert_allclose(got, wanted, atol=1e-12)
-    np.testing.assert_allclose(device(terms.shift_B, A, B, r), (C.T @ M @ C)[:3, 3:], atol=1e-12)
-    np.testing.assert_allclose(device(terms.shift_D, A, B, D, r), N[3:, 3:], atol=1e-12)
-
-
-def test_inertia_of_a_rope_seen_from_the_point_before():
-    rng = np.random.default_rng(3)
-    M, arm = positive(rng, 6), rng.normal(size=3)
-    shift = np.eye(6)
-    shift[:3, 3:] = skew(arm)  # v at the next point = v + [arm]× ω
-    whole = shift.T @ M @ shift
-    B, D = device(chain.shift_along, M[:3, :3], M[:3, 3:], M[3:, 3:], arm)
-    np.testing.assert_allclose(B, whole[:3, 3:], atol=1e-13)
-    np.testing.assert_allclose(D, whole[3:, 3:], atol=1e-12)
+    whole = np.block([[A, B], [B.T, D]]) + rng.normal(size=(6, 6))  # nor need it be symmetric, nor both arms the same
+    end = rng.normal(size=3)
+    rows, columns = np.eye(6), np.eye(6)
+    rows[:3, 3:], columns[:3, 3:] = -skew(r), -skew(end)
+    N = rows.T @ whole @ columns
+    got = device(terms.seen_from, whole[:3, :3], whole[:3, 3:], whole[3:, :3], whole[3:, 3:], r, end)
+    for x, wanted in zip(got, (N[:3, 3:], N[3:, :3], N[3:, 3:]), strict=True):
+        np.testing.assert_allclose(x, wanted, atol=1e-12)
 
 
 def test_inverse_of_symmetric_matrices():
@@ -284,22 +279,3 @@ def test_bend_is_the_angle_of_tangents_and_twist_the_rest():
         half = quat_exp(np.array([0, 0, twist / 2]))
         p = quat_multiply(half, quat_multiply(quat_exp(np.array([0.3, 0.4, 0.0])), half))
         np.testing.assert_allclose(device(bend.bend_vector, p, np.zeros(3)), [0.3, 0.4, twist], atol=1e-13)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_mean_moment_does_the_work_of_the_energy(seed):
-    """M·(θ_b − θ_a) is what the energy of an interface falls by, however far a step turns."""
-    rng = np.random.default_rng(seed)
-    a, b, rest, EI, GJ, bar = some_turn(rng), some_turn(rng), 0.1 * rng.normal(size=3), 2.0, 0.7, 3.0
-    turn_a, turn_b = 0.5 * rng.normal(size=3), 0.5 * rng.normal(size=3)
-    p0 = device(bend.from_rest, a, b, rest)
-    new = [quat_multiply(device(rope_means.cayley, t), q) for t, q in ((turn_a, a), (turn_b, b))]
-    p1 = device(bend.from_rest, *new, rest)
-    e0 = device(bend.bend_vector, p0, np.zeros(3))
-    e1 = device(bend.bend_vector, p1, e0)
-    g0 = device(bend.bend_gradient, p0, EI, GJ)
-    M = device(rope_means.bend_moment, a, turn_a, turn_b, g0, p1, e0, e1, EI, GJ, bar, 0.0)
-    K = np.array([EI, EI, GJ])
-    fell = 0.5 * bar * ((K * e0 * e0).sum() - (K * e1 * e1).sum())
-    print(f"work {M @ (turn_b - turn_a):.15f}, energy {fell:.15f}")
-    np.testing.assert_allclose(M @ (turn_b - turn_a), fell, atol=1e-9)

@@ -55,6 +55,7 @@ class RopeTable:
     frame: wp.array(dtype=quat)  # [end] the frame that holds the rope, third axis along it, body axes
     group: wp.array(dtype=wp.int32)  # bodies that loops of ropes couple
     grouped: wp.int32  # their number
+    exact: wp.int32  # 1 where no body or other rope but at ends tells of a symmetric elimination: there is neither loop nor port
     place: wp.array(dtype=wp.int32)  # [body] its place among them, or −1
     row_first: wp.array(dtype=wp.int32)  # [row] envelope of their system (`envelope`)
     row_last: wp.array(dtype=wp.int32)
@@ -84,21 +85,30 @@ class RopeWork:
     reach: wp.array2d(dtype=real)  # m, s of the element where factors are made
     snaps: wp.array2d(dtype=wp.int32)  # 1 where the element has become taut in the step
     push_out: wp.array2d(dtype=real)  # impulse along a slack element that is lacking, N·s
-    slide: wp.array2d(dtype=real)  # 1/α of the slack element before the point, 1/kg, Âd and B̂ᵀd there, and σ₀ (`chain`)
+    slide: wp.array2d(dtype=real)  # of the slack element before the point `equations.Slide`, and σ of what is missed
     slide_v: wp.array2d(dtype=vec3)
     slide_w: wp.array2d(dtype=vec3)
+    felt_v: wp.array2d(dtype=vec3)
+    felt_w: wp.array2d(dtype=vec3)
     slides: wp.array2d(dtype=real)
     c: wp.array2d(dtype=vec3)  # closing speed of the element's row, m/s
     e: wp.array2d(dtype=vec3)  # by how much the moment at the interface is missed, N·m·s
     defect: wp.array2d(dtype=vec3)  # momentum that the point lacks in the first pass, N·s
     load: wp.array2d(dtype=vec3)  # impulse moment on the element from outside, for the first pass, N·m·s
-    A: wp.array2d(dtype=mat33)  # inertia [A B; Bᵀ D] of all that hangs on point j, in (v_j, ω_j)
+    tip: wp.array2d(dtype=vec3)  # tangent by which the element moves its points (`equations`); m, b at which they turn it
+    mean_tip: wp.array2d(dtype=vec3)
+    axis: wp.array2d(dtype=vec3)  # of a slack one, along which its impulse is given
+    own: wp.array2d(dtype=mat33)  # what its own turn does to its balance of moments, kg·m²
+    A: wp.array2d(dtype=mat33)  # [A B; C D] of all that hangs on point j, in (v_j, φ_j) (`chain`)
     B: wp.array2d(dtype=mat33)
+    C: wp.array2d(dtype=mat33)
     U: wp.array2d(dtype=mat33)  # (D + K)⁻¹
     K: wp.array2d(dtype=mat33)  # Δt² times the stiffness of the interface, world axes
     bias: wp.array2d(dtype=vec3)
-    X: wp.array2d(dtype=mat33)  # effect of an impulse at the last point on what hangs on point j
+    X: wp.array2d(dtype=mat33)  # of a held last point (`equations.Held`)
     Y: wp.array2d(dtype=mat33)
+    P: wp.array2d(dtype=mat33)
+    Q: wp.array2d(dtype=mat33)
     loose: wp.array2d(dtype=mat33)  # inverse inertia of a piece that hangs on nothing, at its first point
     loose_v: wp.array2d(dtype=vec3)
     tie_A: wp.array2d(dtype=mat33)  # inertia of what is tied to the point, and its bias
@@ -140,12 +150,20 @@ class RopeWork:
     tie_end: wp.array2d(dtype=vec3)  # [tie, world]
     Z_A: wp.array2d(dtype=mat33)  # [rope, world] the relation at the first end: impulse on the rope = Z V + p
     Z_B: wp.array2d(dtype=mat33)
+    Z_C: wp.array2d(dtype=mat33)
     Z_D: wp.array2d(dtype=mat33)
     p_l: wp.array2d(dtype=vec3)
     p_a: wp.array2d(dtype=vec3)
     G: wp.array2d(dtype=mat33)  # [rope, world] inverse mobility of a held last point
-    last_X: wp.array2d(dtype=mat33)  # [rope, world] X and Y at the first end
+    last_X: wp.array2d(dtype=mat33)  # [rope, world] X, Y, P, Q at the first end
     last_Y: wp.array2d(dtype=mat33)
+    last_P: wp.array2d(dtype=mat33)
+    last_Q: wp.array2d(dtype=mat33)
+    change: wp.array2d(dtype=real)  # [rope, world] m/s, largest change of a speed in the pass, and largest speed
+    speed: wp.array2d(dtype=real)
+    frame0: wp.array2d(dtype=quat)  # [end, world] frames of clamped ends at the start and at the pose at hand; their turn, rad
+    frame1: wp.array2d(dtype=quat)
+    frame_turn: wp.array2d(dtype=vec3)
     g: wp.array2d(dtype=vec3)  # [rope, world] velocity of the last point if nothing held it there
     dense: wp.array3d(dtype=real)  # [row, row, world] inertia of the bodies that loops couple, then its factor
     dense_p: wp.array2d(dtype=real)  # [row, world] their bias, then the change of their twists
@@ -155,8 +173,9 @@ class RopeWork:
 class BodyWork:
     """Bodies that hold ropes during a step, [body, world]."""
 
-    A: wp.array2d(dtype=mat33)  # inertia at the centre of mass, ropes that hang on it included
+    A: wp.array2d(dtype=mat33)  # [A B; C D] at the centre of mass, ropes that hang on it included, in (v, φ) as of elements
     B: wp.array2d(dtype=mat33)
+    C: wp.array2d(dtype=mat33)
     D: wp.array2d(dtype=mat33)
     p_l: wp.array2d(dtype=vec3)  # and their bias
     p_a: wp.array2d(dtype=vec3)
@@ -212,6 +231,7 @@ class RopeStep:
     headway: wp.array(dtype=wp.int32)  # [world] passes that the step had taken when its last part was made
     made: wp.array(dtype=wp.int32)  # [world] steps of this launch
     parts: wp.array(dtype=wp.int32)  # [world] in how many parts the step was made
+    exact: wp.array(dtype=wp.int32)  # [world] 1: factors are those of the true slopes, 0: symmetric ones (`chain`)
     hard: wp.array(
         dtype=wp.int32
     )  # [world] 1 where the direction of tension is fully implicit, 2 where rows close at velocity level

@@ -4,7 +4,7 @@ import warp as wp
 
 from sharnir.model import DYNAMIC, KINEMATIC
 from sharnir.rope.data import BODY, DRIVEN, LOOP, PORT, ROPE, UNHELD, RopeStep
-from sharnir.rope.terms import inverse, shift_B, shift_D
+from sharnir.rope.terms import seen_from
 from sharnir.spatial import advance_rotation, turned
 from sharnir.types import mat33, real, vec3
 
@@ -35,6 +35,7 @@ def own_inertia(s: wp.array(dtype=RopeStep), b: int, w: int):
     E = wp.identity(n=3, dtype=real)
     s[0].body.A[b, w] = E * s[0].bodies.mass[b, w]
     s[0].body.B[b, w] = mat33(real(0.0))
+    s[0].body.C[b, w] = mat33(real(0.0))
     s[0].body.D[b, w] = s[0].body.inertia[b, w]
     if wp.trace(s[0].bodies.inertia[b, w]) == real(0.0):
         s[0].body.D[b, w] = E  # a point mass is held at its centre alone and never turns
@@ -55,6 +56,7 @@ def place_end(s: wp.array(dtype=RopeStep), end: int, i: int, w: int):
     b = s[0].ropes.body[end]
     arm = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.point[end])
     s[0].work.arm[end, w] = arm
+    s[0].work.end_arm[end, w] = arm
     s[0].state.position[i, w] = s[0].body_state.position[b, w] + arm
 
 
@@ -78,12 +80,13 @@ def end_velocity(s: wp.array(dtype=RopeStep), end: int, i: int, w: int) -> vec3:
 def hang(s: wp.array(dtype=RopeStep), k: int, w: int):
     """Add a rope's Z to the body that holds its first end."""
     b = s[0].ropes.body[2 * k]
-    r = s[0].work.arm[2 * k, w]
     A = s[0].work.Z_A[k, w]
-    B = s[0].work.Z_B[k, w]
+    mean = s[0].work.arm[2 * k, w]
+    B, C, D = seen_from(A, s[0].work.Z_B[k, w], s[0].work.Z_C[k, w], s[0].work.Z_D[k, w], mean, s[0].work.end_arm[2 * k, w])
     s[0].body.A[b, w] = s[0].body.A[b, w] + A
-    s[0].body.B[b, w] = s[0].body.B[b, w] + shift_B(A, B, r)
-    s[0].body.D[b, w] = s[0].body.D[b, w] + shift_D(A, B, s[0].work.Z_D[k, w], r)
+    s[0].body.B[b, w] = s[0].body.B[b, w] + B
+    s[0].body.C[b, w] = s[0].body.C[b, w] + C
+    s[0].body.D[b, w] = s[0].body.D[b, w] + D
 
 
 @wp.func
@@ -98,13 +101,12 @@ def hang_bias(s: wp.array(dtype=RopeStep), k: int, w: int):
 @wp.func
 def move_body(s: wp.array(dtype=RopeStep), b: int, w: int):
     """The change of a body's twist in a pass, M V + p = 0, M and p those of all that hangs on it."""
-    B = s[0].body.B[b, w]
-    D = inverse(s[0].body.D[b, w])
-    BD = B * D
-    f = BD * s[0].body.p_a[b, w] - s[0].body.p_l[b, w]
-    v = inverse(s[0].body.A[b, w] - BD * wp.transpose(B)) * f
+    C = s[0].body.C[b, w]
+    D = wp.inverse(s[0].body.D[b, w])
+    BD = s[0].body.B[b, w] * D
+    v = wp.inverse(s[0].body.A[b, w] - BD * C) * (BD * s[0].body.p_a[b, w] - s[0].body.p_l[b, w])
     s[0].body.dv[b, w] = v
-    s[0].body.dw[b, w] = -(D * (s[0].body.p_a[b, w] + v * B))
+    s[0].body.dw[b, w] = -(D * (s[0].body.p_a[b, w] + C * v))
 
 
 @wp.func
@@ -120,7 +122,7 @@ def first_end(s: wp.array(dtype=RopeStep), k: int, w: int):
     elif kind == ROPE:
         v = s[0].work.dv[s[0].ropes.body[2 * k], w]
     elif kind == UNHELD:
-        v = -(inverse(s[0].work.Z_A[k, w]) * s[0].work.p_l[k, w])
+        v = -(wp.inverse(s[0].work.Z_A[k, w]) * s[0].work.p_l[k, w])
     return v, omega
 
 
@@ -141,6 +143,7 @@ def tie_place(s: wp.array(dtype=RopeStep), t: int, w: int):
     i = s[0].ropes.tie_slot[t]
     arm = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.tie_point[t])
     s[0].work.tie_arm[t, w] = arm
+    s[0].work.tie_end[t, w] = arm
     s[0].state.position[i, w] = s[0].body_state.position[b, w] + arm
     v = s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], arm)
     there = tie_point(s, t, w)
@@ -160,12 +163,13 @@ def tie_point(s: wp.array(dtype=RopeStep), t: int, w: int) -> vec3:
 
 @wp.func
 def at_tie(s: wp.array(dtype=RopeStep), t: int, w: int):
-    """A, B, D of a tied body, with all that hangs on it, at its point."""
+    """B, C, D⁻¹ of a tied body, with all that hangs on it, at its point."""
     b = s[0].ropes.tie_body[t]
-    r = -s[0].work.tie_arm[t, w]
-    A = s[0].body.A[b, w]
-    B = s[0].body.B[b, w]
-    return A, shift_B(A, B, r), shift_D(A, B, s[0].body.D[b, w], r)
+    B, C, D = seen_from(
+        s[0].body.A[b, w], s[0].body.B[b, w], s[0].body.C[b, w], s[0].body.D[b, w], -s[0].work.tie_arm[t, w],
+        -s[0].work.tie_end[t, w],
+    )  # fmt: skip
+    return B, C, wp.inverse(D)
 
 
 @wp.func
@@ -178,8 +182,8 @@ def tie_inertia(s: wp.array(dtype=RopeStep), t: int, w: int):
         s[0].work.tie_A[i, w] = s[0].work.tie_A[i, w] + wp.identity(n=3, dtype=real) * (HEAVY * total)
     if s[0].ropes.tie_kind[t] != BODY:
         return
-    A, B, D = at_tie(s, t, w)
-    s[0].work.tie_A[i, w] = s[0].work.tie_A[i, w] + A - B * inverse(D) * wp.transpose(B)
+    B, C, D = at_tie(s, t, w)
+    s[0].work.tie_A[i, w] = s[0].work.tie_A[i, w] + s[0].body.A[s[0].ropes.tie_body[t], w] - B * D * C
 
 
 @wp.func
@@ -190,9 +194,9 @@ def tie_bias(s: wp.array(dtype=RopeStep), t: int, w: int):
     if s[0].ropes.tie_kind[t] != BODY:
         return
     arm = s[0].work.tie_arm[t, w]
-    _A, B, D = at_tie(s, t, w)
+    B, _C, D = at_tie(s, t, w)
     p = s[0].body.p_l[b, w]
-    s[0].work.tie_p[i, w] = s[0].work.tie_p[i, w] + p - B * (inverse(D) * (s[0].body.p_a[b, w] - wp.cross(arm, p)))
+    s[0].work.tie_p[i, w] = s[0].work.tie_p[i, w] + p - B * (D * (s[0].body.p_a[b, w] - wp.cross(arm, p)))
 
 
 @wp.func
@@ -202,11 +206,11 @@ def tie_move(s: wp.array(dtype=RopeStep), t: int, w: int):
     if s[0].ropes.tie_kind[t] != BODY:
         return
     arm = s[0].work.tie_arm[t, w]
-    _A, B, D = at_tie(s, t, w)
+    _B, C, D = at_tie(s, t, w)
     v = s[0].work.dv[s[0].ropes.tie_slot[t], w]
-    omega = -(inverse(D) * (v * B + s[0].body.p_a[b, w] - wp.cross(arm, s[0].body.p_l[b, w])))
+    omega = -(D * (C * v + s[0].body.p_a[b, w] - wp.cross(arm, s[0].body.p_l[b, w])))
     s[0].body.dw[b, w] = omega
-    s[0].body.dv[b, w] = v - wp.cross(omega, arm)
+    s[0].body.dv[b, w] = v - wp.cross(omega, s[0].work.tie_end[t, w])
 
 
 @wp.func

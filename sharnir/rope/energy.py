@@ -5,39 +5,32 @@ the mean of its start and end:
 
     r₁ = r₀ + Δt v̄,   m (v₁ − v₀) = Δt F + f_{j−1} − f_j,   R₁ = cay(Δt ω̄) R₀,   L₁ − L₀ = Δt τ − l d̄ × f_j + M_j − M_{j+1},
 
-f_j the impulse by which r_{j+1} − r_j − l d₃ = 0 at the end, M_j the moments of bend and twist (`means.bend_moment`). A pass asks
-for the changes of V₁ that take away what these equations miss (`chain`, with mean vectors in rows and columns alike).
+f_j the impulse by which r_{j+1} − r_j − l d₃ = 0 at the end, M_j the moments of bend and twist (`equations.mean_moment`). A pass
+asks for the changes of V₁ that take away what these equations miss (`chain`).
 
 An element that would push harder than it buckles is slack: s = d₃·(r_{j+1} − r_j) is free then, its lever is the mean of s d₃,
 and f·(d̄ − ¼θ × (d₁ − d₀)) = P Δt, P = π² EI/l², θ its turn: with that its work is P (s₁ − s₀), what P (l − s) falls by. Which
 elements are slack is found by `slack.judge`, from those of the last step on.
 
-Here are the ropes alone, in the order of a step: `start_rope`, `rope_pose`, then `mean_arms`, `rope_slopes` and `chain.eliminate`
-for a factor, `rope_misses`, `chain.bring_back` and `chain.follow` for a pass, `keep_rope`. Bodies are moved by whoever solves for
-them: the new pose in `body.x`, `body.q`, its velocities in `body.v` and `body.w` (w = R₀W₁) and its turn in `body.turn`.
+Here are the ropes alone, in the order of a step: `start_rope`, `start_speeds`, `rope_pose`, then `mean_arms`, `rope_misses`,
+`chain.eliminate` or, with the factors there are, `chain.bring_back`, and `chain.follow` for a pass, `keep_rope`. Bodies are moved
+by whoever solves for them: the new pose in `body.x`, `body.q`, its velocities in `body.v` and `body.w` (w = R₀W₁) and its turn in
+`body.turn`.
 """
 
 import warp as wp
 
 from sharnir.model import DYNAMIC
-from sharnir.rope.bend import bend_gradient, bend_vector, from_rest, turning_stiffness
-from sharnir.rope.data import BODY, DRIVEN, ROPE, WOUND, RopeStep
+from sharnir.rope.bend import bend_gradient, bend_vector, from_rest
+from sharnir.rope.chain import miss, pose
+from sharnir.rope.data import BODY, DRIVEN, ROPE, RopeStep
 from sharnir.rope.ends import HEAVY, end_point, is_held, tie_point
-from sharnir.rope.means import bend_moment, carried, cayley
+from sharnir.rope.means import carried
 from sharnir.rope.passes import FADING
 from sharnir.rope.predict import frame_after, frame_before, neighbour_length
-from sharnir.rope.slack import buckling_load, new_span, side_of, unwound
+from sharnir.rope.slack import new_span, side_of, unwound
 from sharnir.rope.terms import air_resistance, tangent
-from sharnir.spatial import unit, worse
-from sharnir.types import mat33, real, vec3
-
-TWIST = wp.constant(real(0.01))  # least GJ in the factors, relative to EI: with thin elements alone passes would diverge
-
-
-@wp.func
-def disc_momentum(i1: real, d: vec3, w: vec3) -> vec3:
-    """I ω of an element: I₁ (ω + (d·ω) d)."""
-    return (w + d * wp.dot(d, w)) * i1
+from sharnir.types import real, vec3
 
 
 @wp.func
@@ -124,35 +117,63 @@ def start_interfaces(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 
 @wp.func
+def goes_on_pulling(was: real, now: real) -> real:
+    """Tension of the next step over that of the last, as it changed before."""
+    if was > real(0.0) and now > real(0.0):
+        return wp.clamp(real(2.0) - was / now, real(0.5), real(1.5))
+    return real(1.0)
+
+
+@wp.func
 def start_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """Predict a step: mean velocities that change as in the last ones, and the impulses of the last one."""
+    """Prepare a step: masses, interfaces, and impulses that change as in the last ones."""
     first = s[0].ropes.first[k]
-    n = s[0].state.segments[k, w]
-    h = s[0].h[w]
-    part = h / s[0].settings.dt[0]
-    weight = end_weight(s, k, w)
-    s[0].work.weight[k, w] = weight
+    part = s[0].h[w] / s[0].settings.dt[0]
+    s[0].work.weight[k, w] = end_weight(s, k, w)
     weigh_points(s, k, w)
     start_interfaces(s, k, w)
-    for j in range(n + 1):
-        i = first + j
-        mean = s[0].state.smooth[i, w] + s[0].state.gain[i, w] * (real(0.5) * h)
-        s[0].work.v[i, w] = end_of_mean(mean, s[0].state.velocity[i, w], weight)
-        s[0].work.w[i, w] = vec3(real(0.0))
-        s[0].state.pull[i, w] = s[0].work.kept_pull[i, w] * part
+    for i in range(first, first + s[0].state.segments[k, w] + 1):
+        pull = s[0].work.kept_pull[i, w] * part
+        if s[0].state.degree[k, w] > 1:
+            pull = pull * goes_on_pulling(s[0].state.was[i, w], s[0].state.now[i, w])
+        if s[0].state.cut[i, w] == 1:
+            pull = vec3(real(0.0))
+        s[0].state.pull[i, w] = pull
         s[0].state.moment[i, w] = s[0].work.kept_moment[i, w] * part
         if s[0].work.bar[i, w] == real(0.0):
             s[0].state.moment[i, w] = vec3(real(0.0))
-        if j < n:
-            mean = s[0].state.spin_smooth[i, w] + s[0].state.spin_gain[i, w] * (real(0.5) * h)
-            s[0].work.w[i, w] = end_of_mean(mean, s[0].state.spin[i, w], weight)
-            if s[0].state.cut[i, w] == 1:
-                s[0].state.pull[i, w] = vec3(real(0.0))
     for side in range(2):
         s[0].state.end_force[2 * k + side, w] = s[0].work.kept_end[2 * k + side, w] * part
     for t in range(s[0].ropes.ties):
         if s[0].ropes.tie_rope[t] == k:
             s[0].state.tie_force[t, w] = s[0].work.kept_tie[t, w] * part
+
+
+@wp.func
+def start_speeds(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Predict a step: mean velocities that change as in the last ones."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    h = s[0].h[w]
+    weight = s[0].work.weight[k, w]
+    degree = s[0].state.degree[k, w]
+    to_1 = real(0.5) * h
+    to_2 = real(0.0)
+    to_3 = real(0.0)
+    if degree == 0:
+        to_1 = -to_1
+    if degree > 1:
+        to_2 = h * h
+    if degree > 2:
+        to_3 = h * h * h
+    for i in range(first, first + n + 1):
+        mean = s[0].state.smooth[i, w] + s[0].state.gain[i, w] * to_1
+        mean = mean + s[0].state.gain_2[i, w] * to_2 + s[0].state.gain_3[i, w] * to_3
+        s[0].work.v[i, w] = end_of_mean(mean, s[0].state.velocity[i, w], weight)
+        mean = s[0].state.spin_smooth[i, w] + s[0].state.spin_gain[i, w] * to_1
+        mean = mean + s[0].state.spin_gain_2[i, w] * to_2 + s[0].state.spin_gain_3[i, w] * to_3
+        s[0].work.w[i, w] = end_of_mean(mean, s[0].state.spin[i, w], weight)
+    s[0].work.w[first + n, w] = vec3(real(0.0))
 
 
 # ---- the pose that velocities lead to ---------------------------------------------------------------------------------------
@@ -196,15 +217,7 @@ def rope_pose(s: wp.array(dtype=RopeStep), k: int, w: int):
     """r₁ = r₀ + Δt v̄, R₁ = cay(Δt ω̄) R₀ of a rope."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
-    end = s[0].work.weight[k, w] * s[0].h[w]
-    start = s[0].h[w] - end
-    for j in range(n + 1):
-        i = first + j
-        s[0].work.r[i, w] = s[0].state.position[i, w] + (s[0].state.velocity[i, w] * start + s[0].work.v[i, w] * end)
-        if j < n:
-            turn = s[0].state.spin[i, w] * start + s[0].work.w[i, w] * end
-            s[0].work.turn[i, w] = turn
-            s[0].work.q[i, w] = unit(cayley(turn) * s[0].state.rotation[i, w])
+    pose(s, k, w)
     for side in range(2):
         if is_held(s, 2 * k + side):
             hold_end(s, 2 * k + side, first + side * n, w)
@@ -228,89 +241,35 @@ def mean_arm(s: wp.array(dtype=RopeStep), b: int, w: int, point: vec3) -> vec3:
 
 @wp.func
 def mean_arms(s: wp.array(dtype=RopeStep), w: int):
-    """Arms of held and tied points at the pose at hand."""
+    """Arms of held and tied points at the pose at hand, and, for true slopes, at the end of the step."""
     for k in range(s[0].ropes.count):
         for side in range(2):
-            if is_held(s, 2 * k + side):
-                s[0].work.arm[2 * k + side, w] = mean_arm(s, s[0].ropes.body[2 * k + side], w, s[0].ropes.point[2 * k + side])
+            end = 2 * k + side
+            if is_held(s, end):
+                b = s[0].ropes.body[end]
+                s[0].work.arm[end, w] = mean_arm(s, b, w, s[0].ropes.point[end])
+                if s[0].ropes.exact == 1:
+                    s[0].work.end_arm[end, w] = wp.quat_rotate(s[0].body.q[b, w], s[0].ropes.point[end])
     for t in range(s[0].ropes.ties):
-        s[0].work.tie_arm[t, w] = mean_arm(s, s[0].ropes.tie_body[t], w, s[0].ropes.tie_point[t])
-
-
-@wp.func
-def rope_slopes(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """Mean tangents; the derivative of −l d̄ × f by the element's own turn, ½ϑΔt l T; ϑ²Δt² of the stiffness of the interfaces."""
-    first = s[0].ropes.first[k]
-    n = s[0].state.segments[k, w]
-    h = s[0].h[w]
-    end = s[0].work.weight[k, w] * h
-    a = frame_before(s, k, w, s[0].body.q)
-    for j in range(n + 1):
-        i = first + j
-        b = s[0].work.q[i, w]
-        if j < n:
-            d = (tangent(s[0].state.rotation[i, w]) + tangent(b)) * real(0.5)
-            s[0].work.d[i, w] = d
-            reach = new_span(s, i, w)
-            s[0].work.reach[i, w] = reach
-            s[0].work.extra[i, w] = real(-0.5) * end * reach * wp.dot(s[0].state.pull[i, w], d)
-        else:
-            b = frame_after(s, k, w, s[0].body.q)
-        bar = s[0].work.bar[i, w]
-        s[0].work.K[i, w] = mat33(real(0.0))
-        if bar > real(0.0):
-            p = from_rest(a, b, s[0].ropes.rest[i] / bar)
-            GJ = wp.max(s[0].ropes.GJ[k, w], TWIST * s[0].ropes.EI[k, w])
-            straight = wp.length_sq(s[0].ropes.rest[i]) == real(0.0)
-            K = turning_stiffness(a, p, s[0].ropes.EI[k, w], GJ, bar, straight)
-            s[0].work.K[i, w] = K * (end * (end + s[0].ropes.damping[k, w]))
-        a = b
+        b = s[0].ropes.tie_body[t]
+        s[0].work.tie_arm[t, w] = mean_arm(s, b, w, s[0].ropes.tie_point[t])
+        if s[0].ropes.exact == 1:
+            s[0].work.tie_end[t, w] = wp.quat_rotate(s[0].body.q[b, w], s[0].ropes.tie_point[t])
 
 
 # ---- what is missed ---------------------------------------------------------------------------------------------------------
 
 
 @wp.func
-def frame_turns(s: wp.array(dtype=RopeStep), k: int, side: int, w: int) -> vec3:
-    """The turn of the frame that holds an end, in this step."""
-    if s[0].ropes.clamp[2 * k + side] == 1:
-        return s[0].body.turn[s[0].ropes.body[2 * k + side], w]
-    return vec3(real(0.0))
-
-
-@wp.func
-def miss_moments(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """e: mean moments of bend and twist at the pose at hand, less what was applied."""
-    first = s[0].ropes.first[k]
-    n = s[0].state.segments[k, w]
-    h = s[0].h[w]
-    late = s[0].ropes.damping[k, w] / h + s[0].work.weight[k, w] - real(0.5)
-    a0 = frame_before(s, k, w, s[0].body_state.rotation)
-    a1 = frame_before(s, k, w, s[0].body.q)
-    turn_a = frame_turns(s, k, 0, w)
-    for j in range(n + 1):
-        i = first + j
-        b0 = s[0].state.rotation[i, w]
-        b1 = s[0].work.q[i, w]
-        turn_b = s[0].work.turn[i, w]
-        if j == n:
-            b0 = frame_after(s, k, w, s[0].body_state.rotation)
-            b1 = frame_after(s, k, w, s[0].body.q)
-            turn_b = frame_turns(s, k, 1, w)
-        bar = s[0].work.bar[i, w]
-        s[0].work.e[i, w] = vec3(real(0.0))
-        if bar > real(0.0):
-            rest = s[0].ropes.rest[i] / bar
-            p1 = from_rest(a1, b1, rest)
-            e0 = s[0].work.strain[i, w]
-            e1 = bend_vector(p1, e0)
-            M = bend_moment(
-                a0, turn_a, turn_b, s[0].work.elastic[i, w], p1, e0, e1, s[0].ropes.EI[k, w], s[0].ropes.GJ[k, w], bar, late
-            )
-            s[0].work.e[i, w] = M * h - s[0].state.moment[i, w]
-        a0 = b0
-        a1 = b1
-        turn_a = turn_b
+def note_frames(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """The frames that clamp a rope's ends, and their turns in the step."""
+    for side in range(2):
+        end = 2 * k + side
+        if s[0].ropes.clamp[end] == 1:
+            b = s[0].ropes.body[end]
+            s[0].work.frame0[end, w] = s[0].body_state.rotation[b, w] * s[0].ropes.frame[end]
+            s[0].work.frame1[end, w] = s[0].body.q[b, w] * s[0].ropes.frame[end]
+            s[0].work.frame_turn[end, w] = s[0].body.turn[b, w]
 
 
 @wp.func
@@ -322,50 +281,17 @@ def slide_axis(s: wp.array(dtype=RopeStep), i: int, w: int) -> vec3:
 
 
 @wp.func
-def miss_momenta(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """c = −(r_{j+1} − r_j − s d₃)/(ϑΔt); what points and elements lack of momentum at the pose and impulses at hand."""
-    first = s[0].ropes.first[k]
-    n = s[0].state.segments[k, w]
-    h = s[0].h[w]
-    i1 = thin(s, k)
-    before = vec3(real(0.0))
-    for j in range(n + 1):
-        i = first + j
-        v = s[0].work.v[i, w]
-        lacks = (v - s[0].state.velocity[i, w]) * s[0].work.mass[i, w] + v * s[0].work.damp[i, w] - s[0].work.push[i, w]
-        lacks = lacks - before
-        if j < n:
-            f = s[0].state.pull[i, w]
-            lacks = lacks + f
-            before = f
-            l = s[0].state.length[i, w]
-            d0 = tangent(s[0].state.rotation[i, w])
-            d1 = tangent(s[0].work.q[i, w])
-            span = new_span(s, i, w)
-            gap = s[0].work.r[i + 1, w] - s[0].work.r[i, w] - d1 * span
-            s[0].work.c[i, w] = gap * (real(-1.0) / (s[0].work.weight[k, w] * h))
-            L0 = disc_momentum(i1 * l, d0, s[0].state.spin[i, w])
-            L1 = carried(s[0].work.turn[i, w], disc_momentum(i1 * l, d0, s[0].work.w[i, w]))
-            couple = wp.cross(d0 * s[0].state.span[i, w] + d1 * span, f) * real(-0.5)
-            along = slide_axis(s, i, w)
-            s[0].work.push_out[i, w] = buckling_load(s, k, i, w) * h - wp.dot(along, f)
-            if s[0].work.slack[i, w] == WOUND:
-                s[0].work.push_out[i, w] = real(0.0)  # its drum feels what it pulls
-            couple = couple + s[0].state.moment[i, w] - s[0].state.moment[i + 1, w] + s[0].control.torque[i, w] * h
-            s[0].work.load[i, w] = couple - (L1 - L0)
-        s[0].work.defect[i, w] = lacks
-    for side in range(2):
-        i = first + side * n
-        if is_held(s, 2 * k + side) or s[0].ropes.kind[2 * k + side] == ROPE:
-            s[0].work.defect[i, w] = s[0].work.defect[i, w] - s[0].state.end_force[2 * k + side, w]
-
-
-@wp.func
-def rope_misses(s: wp.array(dtype=RopeStep), w: int):
-    """All that ropes miss, ropes that hang on ropes and what holds points between the ends included."""
+def rope_misses(s: wp.array(dtype=RopeStep), w: int, anew: int):
+    """All that ropes miss, ropes that hang on ropes and what holds points between the ends included; `anew` 1: and its slopes."""
+    if anew == 1:
+        s[0].exact[w] = s[0].ropes.exact
     for k in range(s[0].ropes.count):
-        miss_moments(s, k, w)
-        miss_momenta(s, k, w)
+        note_frames(s, k, w)
+        miss(s, k, w, anew)
+        for side in range(2):
+            if is_held(s, 2 * k + side) or s[0].ropes.kind[2 * k + side] == ROPE:
+                i = s[0].ropes.first[k] + side * s[0].state.segments[k, w]
+                s[0].work.defect[i, w] = s[0].work.defect[i, w] - s[0].state.end_force[2 * k + side, w]
     for k in range(s[0].ropes.count):
         if s[0].ropes.kind[2 * k] == ROPE:
             at = s[0].ropes.body[2 * k]
@@ -399,26 +325,6 @@ def note_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 
 @wp.func
-def rope_change(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """Largest change of a speed in the pass, and largest speed, m/s; of an element, that of its length."""
-    first = s[0].ropes.first[k]
-    n = s[0].state.segments[k, w]
-    change = real(0.0)
-    speed = real(0.0)
-    for j in range(n + 1):
-        i = first + j
-        dv = wp.length_sq(s[0].work.v[i, w] - s[0].work.last_v[i, w])
-        v = wp.length_sq(s[0].work.v[i, w])
-        if j < n:
-            l = s[0].state.length[i, w]
-            dv = worse(dv, wp.length_sq(s[0].work.w[i, w] - s[0].work.last_w[i, w]) * l * l)
-            v = wp.max(v, wp.length_sq(s[0].work.w[i, w]) * l * l)
-        change = worse(change, dv)
-        speed = wp.max(speed, v)
-    return wp.sqrt(change), wp.sqrt(speed)
-
-
-@wp.func
 def turns_far(s: wp.array(dtype=RopeStep), k: int, w: int) -> bool:
     """Whether an element turns by more than a step can follow: passes may have met on another branch."""
     first = s[0].ropes.first[k]
@@ -449,6 +355,10 @@ def keep_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
     h = s[0].h[w]
     s[0].state.started[k, w] = 1
     weight = s[0].work.weight[k, w]
+    off_0 = real(0.0)
+    off_1 = real(0.0)
+    off_2 = real(0.0)
+    off_3 = real(0.0)
     for side in range(2):
         i = first + side * n
         mean = s[0].state.velocity[i, w] * (real(1.0) - weight) + s[0].work.v[i, w] * weight
@@ -457,17 +367,38 @@ def keep_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
         i = first + j
         v = s[0].work.v[i, w]
         mean = s[0].state.velocity[i, w] * (real(1.0) - weight) + v * weight
-        smooth, gain = gone_on(s[0].state.smooth[i, w], s[0].state.gain[i, w], mean, h)
+        gain_before = s[0].state.gain[i, w]
+        smooth, gain = gone_on(s[0].state.smooth[i, w], gain_before, mean, h)
         s[0].state.smooth[i, w] = smooth
         s[0].state.gain[i, w] = gain
+        gain_2 = (gain - gain_before) / h
+        gain_3 = (gain_2 - s[0].state.gain_2[i, w]) / h
+        gain_4 = (gain_3 - s[0].state.gain_3[i, w]) / h
+        s[0].state.gain_2[i, w] = gain_2
+        s[0].state.gain_3[i, w] = gain_3
+        off_0 = off_0 + wp.length_sq(gain)
+        off_1 = off_1 + wp.length_sq(gain_2) * (h * h)
+        off_2 = off_2 + wp.length_sq(gain_3) * (h * h * h * h)
+        off_3 = off_3 + wp.length_sq(gain_4) * (h * h * h * h * h * h)
         s[0].state.velocity[i, w] = v
         s[0].state.position[i, w] = s[0].work.r[i, w]
         if j < n:
             omega = s[0].work.w[i, w]
             mean = s[0].work.turn[i, w] / h
-            smooth, gain = gone_on(s[0].state.spin_smooth[i, w], s[0].state.spin_gain[i, w], mean, h)
+            gain_before = s[0].state.spin_gain[i, w]
+            smooth, gain = gone_on(s[0].state.spin_smooth[i, w], gain_before, mean, h)
             s[0].state.spin_smooth[i, w] = smooth
             s[0].state.spin_gain[i, w] = gain
+            gain_2 = (gain - gain_before) / h
+            gain_3 = (gain_2 - s[0].state.spin_gain_2[i, w]) / h
+            gain_4 = (gain_3 - s[0].state.spin_gain_3[i, w]) / h
+            s[0].state.spin_gain_2[i, w] = gain_2
+            s[0].state.spin_gain_3[i, w] = gain_3
+            l = s[0].state.length[i, w]
+            off_0 = off_0 + wp.length_sq(gain) * (l * l)
+            off_1 = off_1 + wp.length_sq(gain_2) * (l * l * h * h)
+            off_2 = off_2 + wp.length_sq(gain_3) * (l * l * h * h * h * h)
+            off_3 = off_3 + wp.length_sq(gain_4) * (l * l * h * h * h * h * h * h)
             s[0].state.spin[i, w] = carried(s[0].work.turn[i, w], omega)
             s[0].state.rotation[i, w] = s[0].work.q[i, w]
             s[0].work.snaps[i, w] = int(s[0].state.slack[i, w] == 1 and s[0].work.slack[i, w] != 1)
@@ -477,6 +408,14 @@ def keep_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
             s[0].state.was[i, w] = s[0].state.now[i, w]
             s[0].state.now[i, w] = now
             s[0].state.tight[i, w] = wp.max(wp.abs(now), FADING * s[0].state.tight[i, w])
+    degree = int(0)  # by which the mean velocities of this step would have been foreseen best
+    if off_1 < off_0:
+        degree = 1
+        if off_2 < off_1:
+            degree = 2
+            if off_3 < off_2:
+                degree = 3
+    s[0].state.degree[k, w] = degree
     if s[0].ropes.reel[k] >= 0:
         rate = s[0].work.paid[k, w] / h
         s[0].state.reel_now[k, w] = real(2.0) * rate - s[0].state.reel_now[k, w]

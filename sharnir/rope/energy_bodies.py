@@ -14,18 +14,18 @@ from sharnir.rope.energy import (
     mean_arm,
     mean_arms,
     note_rope,
-    rope_change,
     rope_misses,
     rope_pose,
-    rope_slopes,
     start_rope,
+    start_speeds,
     turns_far,
 )
 from sharnir.rope.means import carried, cayley, free_spin, momentum_slope, turn_between
 from sharnir.rope.mixing import mix_passes, note_pass
-from sharnir.rope.passes import add_changes, bring_in, factor, move_bodies, ropes_outward
+from sharnir.rope.passes import add_changes, bring_in, factor, factor_and_bring_in, move_bodies, ropes_outward
 from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, take_slack, widest_gap
 from sharnir.rope.speeds import at_pose, driven_speed, miss_speeds, move_with, open_pushed, shift_speeds, take_speeds
+from sharnir.rope.terms import skew
 from sharnir.spatial import matrix, rotated, unit, worse
 from sharnir.types import EPSILON, real, vec3
 
@@ -37,6 +37,8 @@ ROUND = wp.constant(real(4.0))  # multiple of what rounding of positions does to
 STALLS = wp.constant(real(1000.0))  # likewise, where changes hardly fall
 WILD = wp.constant(real(1.0e6))  # likewise: passes part, as taut elements may that contradict each other
 FACTORS = wp.constant(4)  # most of them in an attempt
+WIDE = wp.constant(real(0.3))  # relative to the speeds: a first change that impulses far from right have made
+CURBED = wp.constant(real(0.5))  # part of a change that a pass of Newton's iteration leaves at most, or passes are mixed
 WHOLE = wp.constant(0)  # what of velocities is settled: all,
 ENDS = wp.constant(1)  # what driven ends and reels change,
 SNAPS = wp.constant(2)  # what elements stop that have become taut
@@ -95,32 +97,38 @@ def body_pose(s: wp.array(dtype=RopeStep), b: int, w: int):
 
 @wp.func
 def stiffen(s: wp.array(dtype=RopeStep), b: int, w: int, r: vec3, f: vec3):
-    """The derivative of −r̄ × f by the body's own turn: ¼Δt ((r·f) E − ½(r fᵀ + f rᵀ))."""
-    K = wp.identity(n=3, dtype=real) * wp.dot(r, f) - (wp.outer(r, f) + wp.outer(f, r)) * real(0.5)
+    """The derivative of −r̄ × f by the body's own turn: ¼Δt ((r·f) E − r fᵀ), or the even part of that."""
+    K = wp.identity(n=3, dtype=real) * wp.dot(r, f) - wp.outer(r, f)
+    if s[0].ropes.exact == 0:
+        K = (K + wp.transpose(K)) * real(0.5)
     s[0].body.D[b, w] = s[0].body.D[b, w] + K * (real(0.25) * s[0].h[w])
 
 
 @wp.func
 def body_slopes(s: wp.array(dtype=RopeStep), w: int):
-    """Inertias of the bodies by themselves: the even part of the derivative of L₁, with what ropes add as they turn."""
+    """Bodies by themselves: the derivative of L₁ by φ, or the even part of that by w, and what pulls of ropes add."""
     for b in range(s[0].bodies.count):
         own_inertia(s, b, w)
         if turns(s, b, w):
-            M = momentum_slope(s[0].body.turn[b, w], s[0].body.inertia[b, w], s[0].body.w[b, w], s[0].h[w])
-            s[0].body.D[b, w] = (M + wp.transpose(M)) * real(0.5)
-    mean_arms(s, w)
+            turn = s[0].body.turn[b, w]
+            M = momentum_slope(turn, s[0].body.inertia[b, w], s[0].body.w[b, w], s[0].h[w])
+            if s[0].ropes.exact == 1:
+                T = wp.identity(n=3, dtype=real) - skew(turn) * real(0.5) + wp.outer(turn, turn) * real(0.25)
+                s[0].body.D[b, w] = M * T
+            else:
+                s[0].body.D[b, w] = (M + wp.transpose(M)) * real(0.5)
     for k in range(s[0].ropes.count):
         for side in range(2):
             kind = s[0].ropes.kind[2 * k + side]
             if kind == BODY or kind == LOOP:
                 b = s[0].ropes.body[2 * k + side]
                 if turns(s, b, w):
-                    stiffen(s, b, w, s[0].work.arm[2 * k + side, w], -s[0].state.end_force[2 * k + side, w])
+                    stiffen(s, b, w, s[0].work.end_arm[2 * k + side, w], -s[0].state.end_force[2 * k + side, w])
     for t in range(s[0].ropes.ties):
         b = s[0].ropes.tie_body[t]
         if s[0].ropes.tie_kind[t] == BODY and turns(s, b, w):
             i = s[0].ropes.tie_slot[t]
-            stiffen(s, b, w, s[0].work.tie_arm[t, w], s[0].state.pull[i - 1, w] - s[0].state.pull[i, w])
+            stiffen(s, b, w, s[0].work.tie_end[t, w], s[0].state.pull[i - 1, w] - s[0].state.pull[i, w])
 
 
 @wp.func
@@ -177,8 +185,7 @@ def keep_body(s: wp.array(dtype=RopeStep), b: int, w: int):
 
 @wp.func
 def vector_pass(s: wp.array(dtype=RopeStep), w: int):
-    """New velocities and impulses from what is missed: inwards, bodies, outwards."""
-    bring_in(s, w)
+    """New velocities and impulses from what was brought inwards: bodies, outwards."""
     move_bodies(s, w)
     ropes_outward(s, w)
     hold_driven_ties(s, w)
@@ -195,32 +202,31 @@ def new_pose(s: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
-def new_factor(s: wp.array(dtype=RopeStep), w: int):
-    """At the pose and the impulses at hand."""
-    body_slopes(s, w)
-    for k in range(s[0].ropes.count):
-        rope_slopes(s, k, w)
-    factor(s, w, True)
+def one_change(s: wp.array(dtype=RopeStep), w: int, anew: int, mixed: bool):
+    """A pass, with factors of the pose and impulses at hand where `anew` is 1, one that mixing may use where `mixed`.
 
-
-@wp.func
-def one_change(s: wp.array(dtype=RopeStep), w: int):
-    """A pass; returns the largest change of a speed, and the largest speed, m/s."""
-    for k in range(s[0].ropes.count):
-        note_rope(s, k, w)
-    for b in range(s[0].bodies.count):
-        s[0].body.last_v[b, w] = s[0].body.v[b, w]
-        s[0].body.last_w[b, w] = s[0].body.w[b, w]
+    Returns the largest change of a speed, and the largest speed, m/s.
+    """
+    if mixed:
+        for k in range(s[0].ropes.count):
+            note_rope(s, k, w)
+        for b in range(s[0].bodies.count):
+            s[0].body.last_v[b, w] = s[0].body.v[b, w]
+            s[0].body.last_w[b, w] = s[0].body.w[b, w]
     mean_arms(s, w)  # a tied body's momentum is met at its point: by the arm of this pose, not of the factors
-    rope_misses(s, w)
+    rope_misses(s, w, anew)
     body_misses(s, w)
+    if anew == 1:
+        body_slopes(s, w)
+        factor_and_bring_in(s, w)
+    else:
+        bring_in(s, w)
     vector_pass(s, w)
     change = real(0.0)
     scale = wp.length(s[0].settings.gravity[w]) * s[0].h[w]
     for k in range(s[0].ropes.count):
-        dv, v = rope_change(s, k, w)
-        change = worse(change, dv)
-        scale = wp.max(scale, v)
+        change = worse(change, s[0].work.change[k, w])
+        scale = wp.max(scale, s[0].work.speed[k, w])
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
             change = worse(change, wp.length(s[0].body.dv[b, w]))
@@ -250,13 +256,20 @@ def not_far(s: wp.array(dtype=RopeStep), w: int, change: real) -> bool:
 
 @wp.func
 def begin_part(s: wp.array(dtype=RopeStep), w: int):
-    """Predict the step, and make factors there."""
+    """Predict the step."""
+    for k in range(s[0].ropes.count):
+        start_rope(s, k, w)
+    begin_speeds(s, w)
+
+
+@wp.func
+def begin_speeds(s: wp.array(dtype=RopeStep), w: int):
+    """Velocities that are expected, and the pose to which they lead."""
     for b in range(s[0].bodies.count):
         start_body(s, b, w)
     for k in range(s[0].ropes.count):
-        start_rope(s, k, w)
+        start_speeds(s, k, w)
     new_pose(s, w)
-    new_factor(s, w)
 
 
 @wp.func
@@ -267,11 +280,25 @@ def in_budget(s: wp.array(dtype=RopeStep), w: int) -> bool:
 
 
 @wp.func
+def foreseen(change: real, last: real, foretold: real):
+    """What passes of Newton's iteration will still change, after one that changed so much; the same once more, for a check.
+
+    Changes fall by the same ratio, or, where the last one was as small as that `foretold`, are C times the square of the last.
+    """
+    rate = change / last
+    square = change * rate * rate
+    if change <= real(2.0) * foretold:
+        return square, square
+    return change * rate, square
+
+
+@wp.func
 def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     """Passes until velocities stay; False where they do not come to that.
 
-    Factors are made anew where the first pass leads far, and where changes do not fall well, a few times; then it is given up
-    once it is seen that the passes left will not do. How they fall is judged over two passes: mixed ones may rise in between.
+    Newton's iteration, where factors of the last pass do once changes are small. Where slopes are symmetric ones (`chain`), or
+    that does not get nearer, passes are mixed, with factors that are made anew a few times; then it is given up once it is seen
+    that the passes left will not do. How they fall is judged over two passes: mixed ones may rise in between.
     """
     take_slack(s, w)
     begin_part(s, w)
@@ -287,24 +314,52 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     all = bool(True)
     fewest = int(1 << 30)
     tries = int(TRIES)
+    anew = int(1)
+    mixed = s[0].ropes.exact == 0
+    foretold = real(0.0)
+    begun = int(0)
     i = int(-1)
     while i + 1 < most and in_budget(s, w):
         i = i + 1
-        change, scale = one_change(s, w)
+        change, scale = one_change(s, w, anew, mixed)
         s[0].done[w] = s[0].done[w] + 1
         enough = wp.max(s[0].settings.tolerance[0] * scale, ROUND * rounding)
-        if not (wp.isfinite(change) and wp.isfinite(scale)):
+        finite = wp.isfinite(change) and wp.isfinite(scale)
+        met = change <= enough and finite
+        if not mixed and not met and (not finite or (since > 2 and change > CURBED * last)):
+            mixed = True
+            begin_part(s, w)
+            begun = i + 1
+            most = begun + cap
+            anew = 1
+            since = 0
+            last = real(1.0e30)
+            before = last
+            continue
+        if not finite:
             return False
-        met = change <= enough
+        if i == 0 and change > WIDE * scale and not mixed and not met:
+            begin_speeds(s, w)  # impulses were far off: velocities once more, with those that were found
+            continue
+        reused = int(0)  # whether the next pass will do with the factors there are
+        if not mixed and change <= last and last < real(1.0e30):
+            left, square = foreseen(change, last, foretold)
+            foretold = square * real(anew)
+            reused = int(square * (change / last) <= enough)
+            met = met or left <= enough
+            if met:
+                change = wp.min(change, left)
         parts = bool(False)  # passes do not meet
         falls = wp.sqrt(change / before)
-        fresh = int(i == 0 and change > FAR * scale)
-        if not met and since > 1 and falls > SLOW:
+        anew = int(i == begun and change > FAR * scale)
+        if not mixed:
+            anew = 1 - reused
+        elif not met and since > 1 and falls > SLOW:
             still = wp.max(STALLED * scale, STALLS * rounding)
             if falls > HARDLY and change <= still:
                 met = True
             elif factors < FACTORS and change > still:
-                fresh = 1
+                anew = 1
             else:
                 parts = falls > HARDLY or change * wp.pow(falls, real(most - i - 1)) > real(10.0) * enough
         parts = parts or change >= WILD * scale + enough or (i + 1 >= most and not met)
@@ -321,8 +376,7 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
                 judged = judged + 1
                 if parts:
                     begin_part(s, w)
-                else:
-                    new_factor(s, w)
+                anew = 1
                 most = i + 1 + cap
                 since = 0
                 last = real(1.0e30)
@@ -332,16 +386,16 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
                 return False
         if met:
             return not_far(s, w, wp.min(change / scale, s[0].settings.tolerance[0]))
-        if fresh == 1:
-            new_pose(s, w)
-            new_factor(s, w)
+        if not mixed:
+            since = since + 1
+        elif anew == 1:
             factors = factors + 1
             since = 0
         else:
             note_pass(s, since, w)
             mix_passes(s, since, w)
-            new_pose(s, w)
             since = since + 1
+        new_pose(s, w)
         before = last
         last = change
     return False
@@ -370,6 +424,7 @@ def settle_speeds(s: wp.array(dtype=RopeStep), w: int, what: int):
         for k in range(s[0].ropes.count):
             settle_rows(s, k, w, what)
         factor(s, w, True)
+        bring_in(s, w)
         vector_pass(s, w)
         found = int(0)
         for k in range(s[0].ropes.count):
@@ -411,11 +466,15 @@ def pose_arms(s: wp.array(dtype=RopeStep), k: int, w: int):
     for side in range(2):
         if is_held(s, 2 * k + side):
             b = s[0].ropes.body[2 * k + side]
-            s[0].work.arm[2 * k + side, w] = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.point[2 * k + side])
+            arm = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.point[2 * k + side])
+            s[0].work.arm[2 * k + side, w] = arm
+            s[0].work.end_arm[2 * k + side, w] = arm
     for t in range(s[0].ropes.ties):
         if s[0].ropes.tie_rope[t] == k:
             b = s[0].ropes.tie_body[t]
-            s[0].work.tie_arm[t, w] = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.tie_point[t])
+            arm = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.tie_point[t])
+            s[0].work.tie_arm[t, w] = arm
+            s[0].work.tie_end[t, w] = arm
 
 
 @wp.func

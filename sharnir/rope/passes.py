@@ -191,18 +191,51 @@ def factor_ropes(s: wp.array(dtype=RopeStep), w: int, on_bodies: bool):
     """`factor`, beside what acts on points already."""
     for o in range(s[0].ropes.count):
         k = s[0].ropes.order[o]
-        for t in range(s[0].ropes.ties):
-            if s[0].ropes.tie_rope[t] == k:
-                tie_inertia(s, t, w)
+        tie_bodies(s, k, w, True, False)
         eliminate(s, k, w)
-        if s[0].ropes.kind[2 * k] == BODY:
-            if on_bodies:
-                hang(s, k, w)
-        elif s[0].ropes.kind[2 * k] == ROPE:
-            at = s[0].ropes.body[2 * k]
-            s[0].work.tie_A[at, w] = s[0].work.tie_A[at, w] + s[0].work.Z_A[k, w]
+        hang_rope(s, k, w, on_bodies, False)
     if on_bodies:
         assemble(s, w)
+
+
+@wp.func
+def factor_and_bring_in(s: wp.array(dtype=RopeStep), w: int):
+    """`factor` and `bring_in` at once: inertias, and right-hand sides."""
+    for k in range(s[0].ropes.count):
+        clear_ties(s, k, w, True)
+    for o in range(s[0].ropes.count):
+        k = s[0].ropes.order[o]
+        tie_bodies(s, k, w, True, True)
+        eliminate(s, k, w)
+        hang_rope(s, k, w, True, True)
+    assemble(s, w)
+
+
+@wp.func
+def tie_bodies(s: wp.array(dtype=RopeStep), k: int, w: int, inertia: bool, bias: bool):
+    """Bodies that are tied between a rope's ends."""
+    if s[0].ropes.ties > 0:
+        for t in range(s[0].ropes.ties):
+            if s[0].ropes.tie_rope[t] == k:
+                if inertia:
+                    tie_inertia(s, t, w)
+                if bias:
+                    tie_bias(s, t, w)
+
+
+@wp.func
+def hang_rope(s: wp.array(dtype=RopeStep), k: int, w: int, inertia: bool, bias: bool):
+    """What a rope adds to what holds its first end."""
+    if s[0].ropes.kind[2 * k] == BODY:
+        if inertia:
+            hang(s, k, w)
+        if bias:
+            hang_bias(s, k, w)
+    elif s[0].ropes.kind[2 * k] == ROPE:
+        at = s[0].ropes.body[2 * k]
+        s[0].work.tie_A[at, w] = s[0].work.tie_A[at, w] + s[0].work.Z_A[k, w]
+        if bias:
+            s[0].work.tie_p[at, w] = s[0].work.tie_p[at, w] + s[0].work.p_l[k, w]
 
 
 @wp.func
@@ -227,9 +260,7 @@ def bring_ropes(s: wp.array(dtype=RopeStep), w: int):
     """`ropes_inward`, beside what acts on points and bodies already."""
     for o in range(s[0].ropes.count):
         k = s[0].ropes.order[o]
-        for t in range(s[0].ropes.ties):
-            if s[0].ropes.tie_rope[t] == k:
-                tie_bias(s, t, w)
+        tie_bodies(s, k, w, False, True)
         bring_back(s, k, w)
         if s[0].ropes.kind[2 * k + 1] == PORT:  # the moment of a clamp acts on its body, too
             b = s[0].ropes.body[2 * k + 1]
@@ -288,7 +319,11 @@ def add_changes(s: wp.array(dtype=RopeStep), w: int):
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
             s[0].body.v[b, w] = s[0].body.v[b, w] + s[0].body.dv[b, w]
-            s[0].body.w[b, w] = s[0].body.w[b, w] + s[0].body.dw[b, w]
+            dw = s[0].body.dw[b, w]
+            if s[0].exact[w] == 1:  # its turn at the end (`equations.end_spin`)
+                turn = s[0].body.turn[b, w]
+                dw = dw - wp.cross(turn, dw) * real(0.5) + turn * (real(0.25) * wp.dot(turn, dw))
+            s[0].body.w[b, w] = s[0].body.w[b, w] + dw
 
 
 @wp.func

@@ -94,6 +94,7 @@ def predict_elements(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
     n = s[0].state.segments[k, w]
     dt = s[0].h[w]
     i1 = real(0.25) * s[0].ropes.density[k] * s[0].ropes.radius[k] * s[0].ropes.radius[k]
+    s[0].exact[w] = 0
     before = s[0].state.spin[first, w]
     for j in range(n):
         i = first + j

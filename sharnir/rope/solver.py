@@ -46,17 +46,19 @@ def rope_step(model: Model, state: State, control: Control, settings: RopeSettin
     s, work, body = RopeStep(), RopeWork(), BodyWork()
     zeros(work, RopeWork, r.slots, worlds, device)
     rows, ends = 6 * len(r.group), 2 * r.count
-    sizes = dict.fromkeys(["arm", "Z_A", "Z_B", "Z_D", "p_l", "p_a", "G", "last_X", "last_Y", "g"], ends)
+    sizes = dict.fromkeys(["arm", "end_arm", "frame0", "frame1", "frame_turn"], ends)
     sizes |= {"kept_end": ends, "kept_tie": r.table.ties}
     columns = int(MIXED) + 1
     sizes |= dict.fromkeys(["mix_fv", "mix_fw", "mix_v", "mix_w", "mix_pull", "mix_moment"], columns * r.slots)
     sizes |= {"mix_end": columns * ends, "mix_tie": columns * r.table.ties}
-    sizes |= dict.fromkeys(["paid", "back", "winds", "rim", "slid", "lever", "drum_rate"], r.count)
-    for name, size in (sizes | {"tie_arm": r.table.ties, "dense_p": rows}).items():
+    of_ropes = "Z_A Z_B Z_C Z_D p_l p_a G last_X last_Y last_P last_Q g change speed weight"
+    sizes |= dict.fromkeys([*of_ropes.split(), "paid", "back", "winds", "rim", "slid", "lever", "drum_rate"], r.count)
+    for name, size in (sizes | {"tie_arm": r.table.ties, "tie_end": r.table.ties, "dense_p": rows}).items():
         dtype = RopeWork.vars[name].type.dtype  # type: ignore[attr-defined]
         setattr(work, name, wp.zeros((size, worlds), dtype=dtype, device=device))
     work.dense = wp.zeros((rows, rows, worlds), dtype=real, device=device)
-    work.end_arm, work.tie_end = work.arm, work.tie_arm
+    if r.table.exact == 0:
+        work.end_arm, work.tie_end = work.arm, work.tie_arm
     zeros(body, BodyWork, len(model.com), worlds, device)
     for name in ("mix_fv", "mix_fw", "mix_v", "mix_w"):
         setattr(body, name, wp.zeros((columns * len(model.com), worlds), dtype=vec3, device=device))
@@ -66,7 +68,7 @@ def rope_step(model: Model, state: State, control: Control, settings: RopeSettin
     s.ropes, s.state, s.control, s.work, s.body, s.settings = r.table, state.rope, control.rope, work, body, settings
     s.bodies, s.body_state, s.body_control = model.bodies, state, control
     s.h, s.kick = (wp.zeros(worlds, dtype=real, device=device) for _ in range(2))
-    for name in ("hard", "done", "parts", "sudden", "swept", "judged", "made", "headway"):
+    for name in ("exact", "hard", "done", "parts", "sudden", "swept", "judged", "made", "headway"):
         setattr(s, name, wp.zeros(worlds, dtype=wp.int32, device=device))
     s.residual, s.energy = (wp.zeros(worlds, dtype=real, device=device) for _ in range(2))
     s.grades = wp.zeros((len(GRADES), worlds), dtype=wp.int32, device=device)

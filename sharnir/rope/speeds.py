@@ -16,6 +16,7 @@ def at_pose(s: wp.array(dtype=RopeStep), k: int, w: int):
     """Prepare the fit of velocities to rows: tangents and masses of the pose, nothing stiff, no resistance, nothing missed."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
+    s[0].exact[w] = 0
     before = real(0.0)
     for j in range(n + 1):
         i = first + j
@@ -102,6 +103,7 @@ def open_pushed(s: wp.array(dtype=RopeStep), k: int, w: int, after: int) -> int:
 @wp.func
 def take_speeds(s: wp.array(dtype=RopeStep), k: int, w: int):
     """Settled velocities become those of the state; what was gained in the last step tells nothing of the next."""
+    s[0].state.degree[k, w] = 1
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     for j in range(n + 1):
@@ -116,6 +118,7 @@ def take_speeds(s: wp.array(dtype=RopeStep), k: int, w: int):
 @wp.func
 def shift_speeds(s: wp.array(dtype=RopeStep), k: int, w: int):
     """Velocities after the change that was found, which goes on as it went."""
+    s[0].state.degree[k, w] = 1
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     for j in range(n + 1):

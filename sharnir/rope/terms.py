@@ -97,14 +97,8 @@ def air_resistance(c: real, air: real, v: vec3, d: vec3) -> real:
 
 
 @wp.func
-def shift_B(A: mat33, B: mat33, r: vec3) -> mat33:
-    """B of the inertia [A B; Bᵀ D] of a point, for twists at another one from which it is r away."""
-    return B - A * skew(r)
-
-
-@wp.func
-def shift_D(A: mat33, B: mat33, D: mat33, r: vec3) -> mat33:
-    """D likewise: D − Bᵀ[r] + [r]B − [r]A[r]."""
-    S = skew(r)
-    SB = S * B
-    return D + SB + wp.transpose(SB) - S * A * S
+def seen_from(A: mat33, B: mat33, C: mat33, D: mat33, mean: vec3, end: vec3):
+    """B, C and D of [A B; C D] at a point, seen from another one: the point moves at the arm `end`, impulses turn at `mean`."""
+    B1 = B - times_skew(A, end)
+    S = skew(mean)
+    return B1, C + S * A, D - times_skew(C, end) + S * B1

@@ -49,7 +49,7 @@ from sharnir.direct.energy.touch import ROUNDS, change_impulses, commit_points, 
 from sharnir.guard import count_step
 from sharnir.laws.drives import set_drives
 from sharnir.rope.data import RopeStep
-from sharnir.rope.energy import keep_impulses, keep_rope, start_rope, take_back_impulses
+from sharnir.rope.energy import keep_impulses, keep_rope, start_rope, start_speeds, take_back_impulses
 from sharnir.rope.energy_bodies import (
     FACTORS,
     FAR,
@@ -79,8 +79,8 @@ from sharnir.stepping import SPENT, dividing, halve
 from sharnir.types import EPSILON, inline_less, real
 
 FIRST_ROUND = wp.constant(real(1.0e-6))  # of the largest speed: what a pass may change in the last of a first round with contacts
-inline_less("sharnir.energy_rope", level=GPU_LEVEL)
-inline_less("sharnir.energy_rope_touch", 100, GPU_LEVEL)
+inline_less("sharnir.energy_rope", level=GPU_LEVEL, slp=False)
+inline_less("sharnir.energy_rope_touch", 100, GPU_LEVEL, slp=False)
 
 
 # ---- a step -----------------------------------------------------------------------------------------------------------------
@@ -92,6 +92,7 @@ def begin_attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int
     open_attempt(s, w)
     for k in range(r[0].ropes.count):
         start_rope(r, k, w)
+        start_speeds(r, k, w)
     rope_poses(s, r, w)
 
 
@@ -490,6 +491,10 @@ def copy_ropes(a: RopeState, b: RopeState, w: int):
     copy_vectors(a.gain, b.gain, w)
     copy_vectors(a.spin_smooth, b.spin_smooth, w)
     copy_vectors(a.spin_gain, b.spin_gain, w)
+    copy_vectors(a.gain_2, b.gain_2, w)
+    copy_vectors(a.gain_3, b.gain_3, w)
+    copy_vectors(a.spin_gain_2, b.spin_gain_2, w)
+    copy_vectors(a.spin_gain_3, b.spin_gain_3, w)
     copy_vectors(a.end_mean, b.end_mean, w)
     copy_vectors(a.before, b.before, w)
     copy_reals(a.length, b.length, w)
@@ -507,6 +512,7 @@ def copy_ropes(a: RopeState, b: RopeState, w: int):
     for k in range(a.segments.shape[0]):
         b.segments[k, w] = a.segments[k, w]
         b.started[k, w] = a.started[k, w]
+        b.degree[k, w] = a.degree[k, w]
 
 
 # ---- calls ------------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from sharnir.direct.hung import push_links
 from sharnir.laws.linear import ALL_AT_ONCE
 from sharnir.rope.data import BODY, PORT, RopeStep
 from sharnir.rope.ends import is_held, pull_bodies
-from sharnir.rope.energy import hold_driven_ties, mean_arms, note_rope, rope_change, rope_misses, rope_pose, rope_slopes
+from sharnir.rope.energy import hold_driven_ties, mean_arms, note_rope, rope_misses, rope_pose
 from sharnir.rope.passes import factor, ropes_inward, ropes_outward
 from sharnir.rope.ports import (
     Ports,
@@ -65,7 +65,7 @@ def hang_on_link(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), k: int,
     mean = r[0].work.arm[2 * k, w]
     end = r[0].work.end_arm[2 * k, w]
     A = r[0].work.Z_A[k, w]
-    C = wp.transpose(r[0].work.Z_B[k, w])
+    C = r[0].work.Z_C[k, w]
     B = r[0].work.Z_B[k, w] - times_skew(A, end)
     D = r[0].work.Z_D[k, w] - times_skew(C, end)
     s[0].work.A[i, w] = s[0].work.A[i, w] + A
@@ -188,9 +188,8 @@ def find_change(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
     change = real(0.0)
     scale = wp.length(s[0].settings.gravity[w]) * s[0].drift[w]
     for k in range(r[0].ropes.count):
-        dv, v = rope_change(r, k, w)
-        change = worse(change, dv)
-        scale = wp.max(scale, v)
+        change = worse(change, r[0].work.change[k, w])
+        scale = wp.max(scale, r[0].work.speed[k, w])
     for n in range(s[0].tree.count):
         i = natural(n)
         b = natural(s[0].tree.row[i].body)
@@ -215,10 +214,10 @@ def full_pass(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arra
     end_arms(r, w)
     drum_axes(s, r, w, True)
     if mode == ANEW:
-        for k in range(r[0].ropes.count):
-            rope_slopes(r, k, w)
+        rope_misses(r, w, 1)
         eliminate_ropes(r, p, w)
-    rope_misses(r, w)
+    else:
+        rope_misses(r, w, 0)
     ropes_inward(r, w)
     all_inward(s, r, w, mode)
     if first and s[0].acting == 1:
