@@ -54,6 +54,23 @@ class Host:
             array.assign(np.broadcast_to(np.asarray(value, array.numpy().dtype), array.numpy().shape))
 
 
+class Idle:
+    """Speeds of joints on which nothing acts, found anew when that changes."""
+
+    __slots__ = ("_seen", "_speeds")
+
+    def __init__(self) -> None:
+        self._seen, self._speeds = b"", np.zeros(0, int)
+
+    def find(self, model: Any, acts: np.ndarray) -> np.ndarray:
+        """Their indices; `acts` is `Control.acts`."""
+        now = bytes(acts.data)
+        if now != self._seen:
+            joints = np.repeat(np.arange(len(model.joint_kinds)), [kind.v_size for kind in model.joint_kinds])
+            self._seen, self._speeds = now, np.flatnonzero(~acts.all(1)[joints])
+        return self._speeds
+
+
 class Lent:
     """An array that was handed out to be written, and what to do when it was: it is told what stood there before.
 
@@ -389,8 +406,7 @@ class ArrayAccess:
     _begin_looking: Callable[[], None]
     _efforts_changed: Callable[..., None]
     _acts_changed: Callable[[], None]
-    _seen_acts: bytes
-    _idle_speeds: np.ndarray
+    _idle: Idle
 
     @property
     def q(self) -> Any:
@@ -516,11 +532,7 @@ class ArrayAccess:
         """Targets were written as arrays: joints on which nothing acted so far begin to be driven."""
         self.solver.driven = True
         c = self._commands
-        now = bytes(c.acts.data)
-        if now != self._seen_acts:
-            joints = np.repeat(np.arange(len(self.model.joint_kinds)), [k.v_size for k in self.model.joint_kinds])
-            self._seen_acts, self._idle_speeds = now, np.flatnonzero(~c.acts.all(1)[joints])
-        idle = self._idle_speeds
+        idle = self._idle.find(self.model, c.acts)
         if not len(idle) or not c.servo_torque[idle].any():
             return
         for k, kind in enumerate(self.model.joint_kinds):

@@ -16,7 +16,7 @@ import warp as wp
 
 from sharnir import assembly, health, snapshots, summaries
 from sharnir.air import Air, Windy
-from sharnir.arrays import ArrayAccess, Host, Lent, Targets, memory
+from sharnir.arrays import ArrayAccess, Host, Idle, Lent, Targets, memory
 from sharnir.attempts import Attempts, Sum
 from sharnir.cable_views import CableView
 from sharnir.errors import (
@@ -89,10 +89,10 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
 
     __slots__ = (
         "__weakref__", "_air", "_at_pose", "_attempts", "_bodies", "_bodies_lent", "_cables", "_clock", "_commands", "_content",
-        "_epoch", "_followers", "_forced", "_gears", "_gravities", "_hands", "_images", "_idle_speeds", "_joints", "_known", "_lent", "_logs",
-        "_looks", "_measures", "_moving", "_nominal", "_on_cpu", "_on_divergence", "_pace", "_projected", "_read", "_reader",
-        "_recorder", "_rope_commands", "_rope_moving", "_ropes", "_seen_acts", "_sensors", "_shown", "_springs", "_start", "_state", "_target",
-        "_touched", "_touching", "_versions", "_views", "control", "model", "solver", "solver_name", "worlds",
+        "_epoch", "_followers", "_forced", "_gears", "_gravities", "_hands", "_idle", "_images", "_joints", "_known", "_lent",
+        "_logs", "_looks", "_measures", "_moving", "_nominal", "_on_cpu", "_on_divergence", "_pace", "_projected", "_read",
+        "_reader", "_recorder", "_rope_commands", "_rope_moving", "_ropes", "_sensors", "_shown", "_springs", "_start", "_state",
+        "_target", "_touched", "_touching", "_versions", "_views", "control", "model", "solver", "solver_name", "worlds",
     )  # fmt: skip
 
     __signature__ = OfInit()
@@ -182,7 +182,7 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         self._looks: Any = None
         self._views: dict[str, np.ndarray] | None = None  # of all that changes, on the CPU
         self._shown: dict[str, Any] = {}
-        self._seen_acts, self._idle_speeds = b"", np.zeros(0, int)  # where something acts, and speeds of joints where nothing does
+        self._idle = Idle()
         self._bodies = {name: BodyView(self, i, name) for name, i in self.model.body_names.items()}
         self._joints = {name: JointView(self, i, name) for name, i in self.model.joint_names.items()}
         self._gears = {name: GearView(self, i, name) for name, i in self.model.gear_names.items()}

@@ -342,7 +342,7 @@ class Solver:
             return
         if self._counted is None:
             arrays = self.grades.numpy(), self.projected.numpy()
-            self._counted = [(a, memoryview(a.reshape(-1).view(np.uint8)), bytes(a.nbytes)) for a in arrays]  # type: ignore[arg-type]
+            self._counted = [(a, memoryview(a.reshape(-1).view(np.uint8)), bytes(a.nbytes)) for a in arrays]
         counted = self._counted
         sums: list[Any] = [None] * len(counted)
         for _ in range(n):
