@@ -67,7 +67,7 @@ class Idle:
         now = bytes(acts.data)
         if now != self._seen:
             joints = np.repeat(np.arange(len(model.joint_kinds)), [kind.v_size for kind in model.joint_kinds])
-            self._seen, self._speeds = now, np.flatnonzero(~acts.all(1)[joints])
+            self._seen, self._speeds = now, np.flatnonzero(np.asarray((acts == 0).any(axis=1))[joints])
         return self._speeds
 
 
