@@ -49,15 +49,19 @@ def load_with_rows(t: wp.array(dtype=TreeStep), w: int):
 
 
 @wp.func
+def store_all(t: wp.array(dtype=TreeStep), w: int):
+    store(t, w)
+    store_more(t, w)
+
+
+@wp.func
 def report_with_rows(t: wp.array(dtype=TreeStep), w: int):
     store_report(t, w)
     store_rows(t, w)
 
 
 def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: bool = False) -> Any:
-    """The kernel that makes steps by the emitted C++ `body`; with rows beside it, contacts, or without; `more`: with drives of
-    the table, cables and cast wheels.
-    """
+    """The kernel that makes steps by `body`, emitted C++, and what is done around it, see MODULES."""
 
     @wp.func_native(body)
     def advance(t: wp.array(dtype=TreeStep), w: int, steps: int, fresh: int, reporting: int) -> int:
@@ -65,7 +69,7 @@ def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: b
         return 0
 
     look, begin, finish = (look_at_rows, load_with_rows, report_with_rows) if rows else (set_kinds, load, store_report)
-    wake = rise if touches else wake_jointed
+    keep_state, wake = store_all if more and rows else store, rise if touches else wake_jointed
 
     @wp.kernel(module=name, enable_backward=False)
     def tree_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int32)):
@@ -109,11 +113,9 @@ def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: b
             broken = made < 0
             made = wp.where(broken, -1 - made, made)
             if made > 0:
-                store(t, w)
+                keep_state(t, w)
                 if reporting == 1:
                     finish(t, w)
-                if wp.static(more and rows):
-                    store_more(t, w)
                 if wp.static(touches):
                     store_contacts(t, w)
                 count(t, w, made)
@@ -158,7 +160,7 @@ _kernels: dict[str, Any] = {}
 
 
 def generic_kernel(more: bool, kinds: Collection[int] = (), rows: bool = False, touches: bool = False) -> Any:
-    """The kernel for any forest with joints of these kinds, with rows beside it, contacts, or without; see `make_kernel`."""
+    """The kernel for any forest with joints of these kinds, with rows beside it, contacts, or without; see MODULES."""
     for which, (_, known, more_too, rows_too, touches_too) in enumerate(MODULES):
         if set(kinds) <= set(known) and more_too >= more and rows_too == (rows or touches) and touches_too == touches:
             return module_kernel(which)

@@ -366,12 +366,10 @@ class OneAxis:
         """Linearize the servo anew, where it reaches its bound or leaves it: from one bound to the other by what is between."""
         u1, law = self.free_speed(link), self.prepare_law(link)
         a, b = linear_servo(law, u1)
-        off = absolute((a - link.servo_a) * u1 + b - link.servo_b) > link.tree.law_tolerance
-        jumps = not_(a > 0.0) & not_(link.servo_a > 0.0) & (b * link.servo_b < 0.0)
-        a, b = select(jumps, law.servo_a, a), select(jumps, law.servo_b, b)
-        for _ in link.when(off):
+        jumps = not_((a > 0.0) | (link.servo_a > 0.0)) & (b * link.servo_b < 0.0)
+        for _ in link.when(absolute((a - link.servo_a) * u1 + b - link.servo_b) > link.tree.law_tolerance):
             for _ in link.tree.when_to_linearize():
-                link.servo_a, link.servo_b = a, b
+                link.servo_a, link.servo_b = select(jumps, law.servo_a, a), select(jumps, law.servo_b, b)
 
     def goes_on(self, link: Any, expected: Any) -> Any:
         """Whether friction slides as it did, against the path of the step, once laws are corrected one at a time.
