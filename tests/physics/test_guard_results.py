@@ -20,21 +20,21 @@ def spring(solver="auto", **options):
     return sh.Simulation(scene, 0.01, solver=solver, **options)
 
 
-def elastic_balls(solver, tread=False, **options):
-    """64 balls with restitution 1 that fall onto smooth ground.
-
-    Beside a body with a tread `direct` solves contacts in maximal coordinates, where impacts make energy.
-    """
+def elastic_balls(solver, **options):
+    """64 balls with restitution 1 that fall onto smooth ground."""
     scene, rng = sh.Scene(), np.random.default_rng(0)
     scene.add_ground(material=sh.Material(friction=0.0))
     for i in range(64):
         place = np.array([i % 4, i // 4 % 4, i // 16]) * 0.21 + [0, 0, 1.101] + rng.uniform(-0.001, 0.001, 3)
         material = sh.Material(friction=0.0, restitution=1.0)
         scene.add_body(f"b{i}", sh.Sphere(0.1), mass=10.0, material=material, position=place)
-    if tread:
-        tire = sh.Material(friction=0.5, shear=1e4, relaxation=0.3)
-        scene.add_body("tire", sh.Sphere(0.1), mass=1.0, material=tire, position=(1.5, 0, 0.1))
     return sh.Simulation(scene, dt=2e-3, solver=solver, **options)
+
+
+def speed_up(sim, factor):
+    """Scale all velocities without the simulation's knowledge, as a wrong solver would."""
+    for array in (sim._state.velocity, sim._state.momentum, sim._state.spin):
+        array.assign(factor * array.numpy())
 
 
 def hanging(ratio, size=1.0, mass=1.0, **options):
@@ -173,8 +173,7 @@ def test_the_work_of_a_servo_is_measured():
     sim = sh.Simulation(scene, 2e-3)
     assert all(sim.step().converged for _ in range(60)) and sim.health().energy_error < 1e-5
     sim.solver.strict.fill_(0)
-    for array in (sim._state.velocity, sim._state.momentum, sim._state.spin):
-        array.assign(1.05 * array.numpy())
+    speed_up(sim, 1.05)
     report = sim.step()
     assert not report.converged and report.problems == ("energy",)
 
@@ -182,25 +181,37 @@ def test_the_work_of_a_servo_is_measured():
 # ---- wrong results ----------------------------------------------------------------------------------------------------------
 
 
-def test_energy_made_by_impacts_stops_a_run_at_the_step_that_makes_it():
-    sim = elastic_balls("direct", tread=True)
+def test_energy_without_a_source_stops_a_run():
+    """A budget that leaves time for one pass of an iteration: five links thrown into their limits gain energy."""
+    scene, last = sh.Scene(), "world"
+    for i in range(5):
+        scene.add_body(f"b{i}", sh.Box(0.1, 0.02, 0.02), mass=1.0, position=(0.1 * i + 0.05, 0, 0))
+        hinge = sh.Revolute("y", friction=0.3, limit=(-0.2, 0.2))
+        scene.add_joint(f"j{i}", hinge, last, f"b{i}", position=(0.1 * i, 0, 0))
+        last = f"b{i}"
+    sim = sh.Simulation(scene, 1e-3)
+    sim.joint("j0").velocity = 20.0
+    sim.step(budget=1.0)  # measures how long a pass takes
     start = sim.energy().total
     with pytest.raises(sh.DivergenceError, match=r"energy grew by .* J without any source \(expected at most"):
-        sim.run(0.7)
-    assert sim.energy().total < 1.2 * start, "the last good state stays"
+        for _ in range(300):
+            sim.step(budget=1e-9)
+    assert sim.energy().total < 1.5 * start, "the last good state stays"
 
 
-def test_energy_made_by_impacts_is_reported():
-    wrong = elastic_balls("direct", tread=True, on_divergence="warn")
+def test_energy_without_a_source_is_reported():
+    wrong = elastic_balls("direct", on_divergence="warn")
     right = [elastic_balls("sequential"), elastic_balls("direct")]
     start = wrong.energy().total
+    wrong.run(0.5)
+    speed_up(wrong, 1.5)
     with pytest.warns(sh.StepWarning, match="energy grew"):
-        wrong.run(0.7)
+        wrong.run(0.2)
     for sim in right:
         sim.run(0.7)
     for sim in (wrong, *right):
         print(f"{sim.solver_name}: {sim.energy().total / start:.3f} of the energy, {sim.health()}")
-    assert wrong.energy().total > 1.5 * start and wrong.health().energy_error > 0.2 and wrong.health().not_converged > 0
+    assert wrong.energy().total > 1.2 * start and wrong.health().energy_error > 0.2 and wrong.health().not_converged > 0
     assert all(sim.energy().total < 1.01 * start and sim.health().energy_error < 0.01 for sim in right)
 
 

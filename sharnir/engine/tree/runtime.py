@@ -686,10 +686,10 @@ def begin_counts(t: wp.array(dtype=TreeStep), w: int):
     if t[0].special == 1:
         if t[0].going_on[0] == 1:
             return
+    t[0].work[w] = real(0.0)  # the guard judges launches one by one
     if t[0].settings.iterations[7] == 1:
         return
     t[0].projected[w] = real(0.0)
-    t[0].work[w] = real(0.0)
     for g in range(4):
         t[0].grades[g, w] = 0
 
