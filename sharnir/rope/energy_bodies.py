@@ -38,6 +38,7 @@ STALLS = wp.constant(real(1000.0))  # likewise, where changes hardly fall
 WILD = wp.constant(real(1.0e6))  # likewise: passes part, as taut elements may that contradict each other
 FACTORS = wp.constant(4)  # most of them in an attempt
 WIDE = wp.constant(real(0.3))  # relative to the speeds: a first change that impulses far from right have made
+SURE = wp.constant(real(5.0e-3))  # part of the tolerance, for changes that are foreseen and not seen
 CURBED = wp.constant(real(0.5))  # part of a change that a pass of Newton's iteration leaves at most, or passes are mixed
 WHOLE = wp.constant(0)  # what of velocities is settled: all,
 ENDS = wp.constant(1)  # what driven ends and reels change,
@@ -346,7 +347,7 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
             left, square = foreseen(change, last, foretold)
             foretold = square * real(anew)
             reused = int(square * (change / last) <= enough)
-            met = met or left <= enough
+            met = met or left <= SURE * enough
             if met:
                 change = wp.min(change, left)
         parts = bool(False)  # passes do not meet
