@@ -40,6 +40,10 @@ FACTORS = wp.constant(4)  # most of them in an attempt
 WIDE = wp.constant(real(0.3))  # relative to the speeds: a first change that impulses far from right have made
 SURE = wp.constant(real(5.0e-3))  # part of the tolerance, for changes that are foreseen and not seen
 CURBED = wp.constant(real(0.5))  # part of a change that a pass of Newton's iteration leaves at most, or passes are mixed
+GOES_ON = wp.constant(0)  # verdicts on mixed passes that fall slowly: others follow,
+SETTLED = wp.constant(1)  # what they still change is rounding,
+RENEW = wp.constant(2)  # factors are made anew,
+PARTS = wp.constant(3)  # they do not converge
 WHOLE = wp.constant(0)  # what of velocities is settled: all,
 ENDS = wp.constant(1)  # what driven ends and reels change,
 SNAPS = wp.constant(2)  # what elements stop that have become taut
@@ -294,6 +298,21 @@ def foreseen(change: real, last: real, foretold: real):
 
 
 @wp.func
+def judge_stall(change: real, falls: real, still: real, enough: real, factors: int, left: int) -> int:
+    """What becomes of mixed passes whose changes fall slowly, by the part `falls` in each of the `left` passes that may follow.
+
+    Changes below `still` that do not fall any more are rounding.
+    """
+    if falls > HARDLY and change <= still:
+        return SETTLED
+    if factors < FACTORS and change > still:
+        return RENEW
+    if falls > HARDLY or change * wp.pow(falls, real(left)) > real(10.0) * enough:
+        return PARTS
+    return GOES_ON
+
+
+@wp.func
 def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     """Passes until velocities stay; False where they do not come to that.
 
@@ -304,22 +323,11 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     take_slack(s, w)
     begin_part(s, w)
     rounding = ropes_length(s, w) * (real(EPSILON) / s[0].h[w])  # m/s, of positions
-    factors = int(1)
-    last = real(1.0e30)
-    before = real(1.0e30)
-    since = int(0)
     cap = s[0].settings.iterations[0]
-    most = cap
-    judged = int(0)
-    stuck = int(0)
-    all = bool(True)
-    fewest = int(1 << 30)
-    tries = int(TRIES)
-    anew = int(1)
-    mixed = s[0].ropes.exact == 0
-    foretold = real(0.0)
-    begun = int(0)
-    i = int(-1)
+    most, factors, anew, tries, fewest = cap, int(1), int(1), int(TRIES), int(1 << 30)
+    i, since, judged, stuck, begun = int(-1), int(0), int(0), int(0), int(0)
+    last, before, foretold = real(1.0e30), real(1.0e30), real(0.0)
+    all, mixed = bool(True), s[0].ropes.exact == 0
     while i + 1 < most and in_budget(s, w):
         i = i + 1
         change, scale = one_change(s, w, anew, mixed)
@@ -330,12 +338,8 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
         if not mixed and not met and (not finite or (since > 2 and change > CURBED * last)):
             mixed = True
             begin_part(s, w)
-            begun = i + 1
-            most = begun + cap
-            anew = 1
-            since = 0
-            last = real(1.0e30)
-            before = last
+            begun, most = i + 1, i + 1 + cap
+            anew, since, last, before = int(1), int(0), real(1.0e30), real(1.0e30)
             continue
         if not finite:
             return False
@@ -347,41 +351,32 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
             left, square = foreseen(change, last, foretold)
             foretold = square * real(anew)
             reused = int(square * (change / last) <= enough)
-            met = met or left <= SURE * enough
-            if met:
+            if met or left <= SURE * enough:
+                met = True
                 change = wp.min(change, left)
-        parts = bool(False)  # passes do not meet
-        falls = wp.sqrt(change / before)
+        parts, falls = bool(False), wp.sqrt(change / before)  # whether passes do not meet
         anew = int(i == begun and change > FAR * scale)
         if not mixed:
             anew = 1 - reused
         elif not met and since > 1 and falls > SLOW:
             still = wp.max(STALLED * scale, STALLS * rounding)
-            if falls > HARDLY and change <= still:
-                met = True
-            elif factors < FACTORS and change > still:
-                anew = 1
-            else:
-                parts = falls > HARDLY or change * wp.pow(falls, real(most - i - 1)) > real(10.0) * enough
+            verdict = judge_stall(change, falls, still, enough, factors, most - i - 1)
+            met = verdict == SETTLED
+            anew = wp.max(anew, int(verdict == RENEW))
+            parts = verdict == PARTS
         parts = parts or change >= WILD * scale + enough or (i + 1 >= most and not met)
         if met or parts or (judged < ROUGHLY and change <= ROUGH * scale):
             new_pose(s, w)
             parts = parts or (met and widest_gap(s, w) > OPEN)
-            off = change
-            if parts:
-                off = real(0.0)
-                stuck = stuck + 1
+            off = wp.where(parts, real(0.0), change)
+            stuck = stuck + int(parts)
             wrong = judge(s, w, scale, off, LONGER, all)
             if wrong > 0 and judged < JUDGED and stuck <= STUCK:
                 all, fewest, tries = all_at_once(wrong, fewest, tries)
                 judged = judged + 1
                 if parts:
                     begin_part(s, w)
-                anew = 1
-                most = i + 1 + cap
-                since = 0
-                last = real(1.0e30)
-                before = last
+                anew, most, since, last, before = int(1), i + 1 + cap, int(0), real(1.0e30), real(1.0e30)
                 continue
             if wrong > 0 or parts:
                 return False
@@ -390,15 +385,13 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
         if not mixed:
             since = since + 1
         elif anew == 1:
-            factors = factors + 1
-            since = 0
+            factors, since = factors + 1, int(0)
         else:
             note_pass(s, since, w)
             mix_passes(s, since, w)
             since = since + 1
         new_pose(s, w)
-        before = last
-        last = change
+        before, last = last, change
     return False
 
 

@@ -33,6 +33,7 @@ def at_pose(s: wp.array(dtype=RopeStep), k: int, w: int):
             s[0].work.load[i, w] = vec3(real(0.0))
         s[0].work.mass[i, w] = s[0].ropes.density[k] * (before + after)
         s[0].work.damp[i, w] = real(0.0)
+        s[0].work.bar[i, w] = real(0.0)
         s[0].work.K[i, w] = mat33(real(0.0))
         s[0].work.e[i, w] = vec3(real(0.0))
         s[0].work.c[i, w] = vec3(real(0.0))
