@@ -564,8 +564,8 @@ class LawRows(LoopRows):
         return [f"#undef {name}" for name in MACROS]
 
     held = value(f"wp::min(held*(dt/h)*(dt/h)*(dt/h), real({LEAST_HELD}))")
-    """The finer a step is divided, the sooner a row of a loop counts as dependent: near a singular pose some are, but for rounding,
-    and passes part where they get impulses; what they leave open is then closed."""
+    """The finer a step is divided, the sooner a row of a loop counts as dependent: near a singular pose some are, but for
+    rounding, and passes part where they get impulses; what they leave open is then closed."""
 
     def where_dependent(self) -> Iterator[None]:
         with self.program.block("if (c < n_equal_closures) {"):
