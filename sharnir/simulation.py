@@ -47,7 +47,7 @@ from sharnir.scene import Scene
 from sharnir.sensors.table import Sensing, Sensors
 from sharnir.snapshots import Snapshot, rope_arrays
 from sharnir.solver import Report
-from sharnir.solvers import asked_for, chosen
+from sharnir.solvers import asked_for, begin_early, chosen
 from sharnir.tables import columns
 from sharnir.touching import Contacting, Touching
 from sharnir.tree.solver import TreeSolver
@@ -134,6 +134,8 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
             raise SimulationError(f"Simulation: worlds={worlds!r} beside a Model that was built with worlds={scene.worlds}")
         try:
             with LOCK:
+                if isinstance(scene, Scene):
+                    begin_early(scene, word, str(device), options.get("specialize"))
                 self.model = scene.build(worlds=worlds, device=str(device)) if isinstance(scene, Scene) else owned(scene)
                 self._prepare(word, dt, dict(options), on_divergence)
         except (MemoryError, RuntimeError) as error:
@@ -199,6 +201,7 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         self._hands = Controls(self, self.model.inputs)
         self._sensors = Sensors(self, self.model.sensors)
         self._hands.begin()
+        self.solver.begin_code(self.control)
         self._start = self.snapshot()
         self._images = (
             None if self._on_cpu else [Image(*packed), Image(self.solver.memory, [self.solver.whole, self.solver.real])]

@@ -183,6 +183,12 @@ class SolverDirect(TreeSolver):
             self._plan_trees()
             self.rebind()
 
+    def begin_code(self, control: Control) -> None:
+        """Let a GPU compile what the first step needs from now on, what takes longest first."""
+        if self._trees is not None and not self._leaves:
+            self._trees.begin_code(control)
+        super().begin_code(control)
+
     def furnish(self, state: State) -> None:
         """What one step hands to the next, and what the state was when that was made."""
         if state.last_v.shape[0] == 0:

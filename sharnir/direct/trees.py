@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.engine.tree.around import begin_links, begin_worlds, end_joints, end_links, end_worlds
+from sharnir.engine.tree.around import BLOCK, begin_links, begin_worlds, end_joints, end_links, end_worlds
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.closures import CAST, ROWS, RowTables, closures_of
 from sharnir.engine.tree.closures import PARAMETERS as CLOSURE_NUMBERS
@@ -47,7 +47,6 @@ PACKAGE = os.path.dirname(os.path.dirname(__file__))  # whose files a warning is
 PASSES = 30  # of an iteration: then the step is divided
 MOST_MEMORY = 6 << 30  # bytes of working memory on a GPU
 SPINS = 1000  # looks at whether steps have ended, before waiting for the device
-BLOCK = 64  # threads of a block of a GPU: few, so that few worlds occupy all of it
 LARGEST = 24  # links, up to which a model is specialized on a GPU unless told otherwise
 MOST = 64  # links, up to which it is where that is asked for: the compiler takes minutes beyond
 
@@ -69,6 +68,7 @@ class Trees:
         self.solver, self.model = solver, solver.model
         self.plan = Plan(self.model, rough)
         self._special: Specialized | None = None
+        self._settled = False  # whether steps were bound to that
         self.specialized = False  # whether the bound steps are
         self.judges = False  # whether the guard's part is done in them
         self._again: list[Any] | None = None
@@ -81,9 +81,6 @@ class Trees:
         """Whether steps measure the energy that is given: all but that of bodies on prescribed motions."""
         self.work, self.taken, self.unsolved = (wp.zeros(m.worlds, dtype=real, device=m.device) for _ in range(3))
         self.rotors = [p.body for p in self.plan.places if p.kind == ROTOR]
-        specializes = solver.specialize or (solver.specialize is None and len(self.plan.places) <= LARGEST)
-        if specializes and m.collision is None and not self.closures and wp.get_device(m.device).is_cuda:
-            begin_modules([begin_links.module, begin_worlds.module], m.device, BLOCK)
 
     @staticmethod
     def cover(model: Model) -> bool:
@@ -195,8 +192,7 @@ class Trees:
         t.parts, t.projected, t.done, t.residual = solver.parts, solver.projected, solver.done, solver.residual
         t.grades, t.made = solver.grades, solver._made
         self.specialized = self._is_specialized(control)
-        if self.specialized and self._special is None:
-            self._special = Specialized(self.plan, m, control, wp.get_device(device).is_cuda)
+        self.begin_code(control)
         self.judges = self.specialized and self._special is not None and self._special.on_gpu
         solver._spread = self.judges and self.measures and not self.model.spring_names
         solver._looks_first = not self.judges or len(solver._sprung()) > 0  # energy of springs may change unseen
@@ -356,6 +352,19 @@ class Trees:
             return wp.get_device(self.model.device).is_cuda and not self.refusal(control, LARGEST)
         return bool(asked)
 
+    def begin_code(self, control: Control) -> None:
+        """Emit code for the laws that act now; a GPU compiles it, and what is around it, from now on. After the first step it
+        stays as it is.
+        """
+        if self._settled or not self._is_specialized(control):
+            return
+        m, device = self.model, wp.get_device(self.model.device)
+        if self._special is None or not self._special.fits(self.plan, m, control):
+            self._special = Specialized(self.plan, m, control, bool(device.is_cuda))
+        size = np.dtype(np_real).itemsize
+        self._threads = threads(m.worlds, self._special.placement.numbers, size, device) if device.is_cuda else 0
+        begin_modules([self._special.kernel(self._threads).module, begin_worlds.module, begin_links.module], device)
+
     def _specialize(self, t: Any, control: Control) -> tuple[Any, Any]:
         """Bind specialized code, and what leaves single worlds to the code for any forest."""
         solver, m, device = self.solver, self.model, self.model.device
@@ -376,17 +385,9 @@ class Trees:
         self._seen = wp.zeros(3, dtype=wp.int32, device="cpu", pinned=not self._on_cpu)
         self._flags = memoryview(self._seen.numpy())
         self._side: Any = None if self._on_cpu else wp.Stream(device)
-        self._threads = (
-            0
-            if self._on_cpu
-            else threads(m.worlds, self._special.placement.numbers, np.dtype(np_real).itemsize, wp.get_device(device))
-        )
-        solver._kernel = self._special.kernel(self._threads)
-        if not self._on_cpu:
-            begin_modules([solver._kernel.module], device, self._threads)
-        if self._special.on_gpu:
-            load_modules([begin_links.module, begin_worlds.module], device, None if self._on_cpu else BLOCK)
-        load_modules([solver._kernel.module], device, self._threads or None)
+        self._settled, solver._kernel = True, self._special.kernel(self._threads)
+        around = [begin_links.module, begin_worlds.module] if self._special.on_gpu else []
+        load_modules([solver._kernel.module, *around], device)
         return alone(own, TreeStep, device), own
 
     def make(self, step: Any, first: int, worlds: int, steps: Any) -> None:

@@ -459,22 +459,8 @@ class Specialized:
 
     def __init__(self, plan: Plan, model: Any, control: Any, on_gpu: bool) -> None:
         self.on_gpu = on_gpu
-        laws = acting_laws(model, control)
-        acts: Any = control.acts.numpy().any(-1) if len(model.joint_kinds) else np.zeros(0, bool)
-        forced: Any = laws["effort"].any(-1) if model.speeds else np.zeros(0, bool)
-        of_links: list[dict[str, Any]] = []
-        for p in plan.places:
-            own: dict[str, Any] = {}
-            if p.joint >= 0 and p.axis >= 0:
-                kind = model.joint_kinds[p.joint]
-                first = int(model.v_start[p.joint])
-                n = 1 if p.kind not in SEVERAL else (len(p.slots) or 3)
-                if acts[p.joint] or forced[first : first + kind.v_size].any() or p.slots:
-                    own = {name: self._told(x[p.axis : p.axis + n], name, n) for name, x in laws.items()}
-                    own |= self._of_joint(model, p, n)
-            of_links.append(own)
-        self.laws = of_links
-        self.forest = plan.forest(of_links)
+        self.laws = self._of_links(plan, model, control)
+        self.forest = plan.forest(self.laws)
         self.varied = {}
         for name, x in plan.numbers.items():
             other = np.abs(x - x[:, :1]).max(1) > 0
@@ -486,6 +472,34 @@ class Specialized:
         self.placement = code.placement
         self.scratch = len(code.placement.scratch)
         """Numbers of a world in global memory that nothing else uses."""
+
+    def fits(self, plan: Plan, model: Any, control: Any) -> bool:
+        """Whether the code is that for the laws that act now, with whatever values."""
+        return self._present(self._of_links(plan, model, control)) == self._present(self.laws)
+
+    @staticmethod
+    def _present(laws: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """What code depends on: which laws of axes act, and what joints are."""
+        return [{n: x if n in JOINT_LAWS else bool(np.any(x != LAWS[n])) for n, x in own.items()} for own in laws]
+
+    @classmethod
+    def _of_links(cls, plan: Plan, model: Any, control: Any) -> list[dict[str, Any]]:
+        """Values of laws that act in some world."""
+        laws = acting_laws(model, control)
+        acts: Any = control.acts.numpy().any(-1) if len(model.joint_kinds) else np.zeros(0, bool)
+        forced: Any = laws["effort"].any(-1) if model.speeds else np.zeros(0, bool)
+        out: list[dict[str, Any]] = []
+        for p in plan.places:
+            own: dict[str, Any] = {}
+            if p.joint >= 0 and p.axis >= 0:
+                kind = model.joint_kinds[p.joint]
+                first = int(model.v_start[p.joint])
+                n = 1 if p.kind not in SEVERAL else (len(p.slots) or 3)
+                if acts[p.joint] or forced[first : first + kind.v_size].any() or p.slots:
+                    own = {name: cls._told(x[p.axis : p.axis + n], name, n) for name, x in laws.items()}
+                    own |= cls._of_joint(model, p, n)
+            out.append(own)
+        return out
 
     @staticmethod
     def _told(x: np.ndarray, name: str, n: int) -> Any:
@@ -510,6 +524,7 @@ class Specialized:
                 return _kernels[name]
             shared = self.placement.of_block(threads) if threads else 0
             _kernels[name] = special_kernel(self.body, name, self.placement.enter(), shared)
+            _kernels[name].module.options["block_dim"] = threads or 1
         return _kernels[name]
 
 
