@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -135,8 +136,10 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         try:
             with LOCK:
                 if isinstance(scene, Scene):
-                    begin_early(scene, word, str(device), options.get("specialize"))
-                self.model = scene.build(worlds=worlds, device=str(device)) if isinstance(scene, Scene) else owned(scene)
+                    begin = partial(begin_early, worlds=worlds, word=word, specialize=options.get("specialize"))
+                    self.model = scene.build(worlds, str(device), begin)
+                else:
+                    self.model = owned(scene)
                 self._prepare(word, dt, dict(options), on_divergence)
         except (MemoryError, RuntimeError) as error:
             if isinstance(error, SimulationError) or "alloc" not in str(error).lower():

@@ -9,10 +9,8 @@ from typing import Any
 import warp as wp
 
 from sharnir.errors import SimulationError
-from sharnir.kinematics import read_joints
 from sharnir.model import Model
 from sharnir.tree.hang import Links
-from sharnir.types import begin_modules
 
 SOLVERS = {"sequential": "sharnir.sequential.solver.SolverImpulse", "direct": "sharnir.direct.solver.SolverDirect"}
 """Where the classes are: imported when a scene needs one, since each declares hundreds of device functions."""
@@ -78,10 +76,10 @@ def chosen(model: Model, word: str) -> tuple[str, Any]:
     return word, solver_class(SOLVERS[word])
 
 
-def begin_early(scene: Any, word: str, device: str, specialize: bool | None) -> None:
-    """Let a GPU compile what is around the steps of plain trees (`engine.tree.around`) while their scene is built."""
-    plain = word != "sequential" and specialize is not False and not scene.touch.on and not scene.ropes
-    if plain and any(d.alias == device and d.is_cuda for d in wp.get_devices()):
-        from sharnir.engine.tree.around import begin_links, begin_worlds
+def begin_early(model: Model, worlds: int, word: str, specialize: bool | None) -> None:
+    """Let a GPU compile what plain trees need in so many worlds, while their scene is built: `model` is that of one world."""
+    plain = word != "sequential" and specialize is not False and model.collision is None and model.ropes is None
+    if plain and model.joint_kinds and wp.get_device(model.device).is_cuda:
+        from sharnir.direct import trees
 
-        begin_modules([read_joints.module, begin_worlds.module, begin_links.module], device)
+        trees.begin_early(model, worlds, specialize)

@@ -18,7 +18,7 @@ import warp as wp
 from sharnir.elements import PREAMBLE
 from sharnir.errors import SimulationError
 from sharnir.headers import keep_headers
-from sharnir.kernel_cache import keep_hash, recall_hash
+from sharnir.kernel_cache import keep_hash, processor, recall_hash, refusal
 from sharnir.launches import LOCK, Threads
 from sharnir.parsing import parse_when_needed
 from sharnir.shorten import RULES, shorten_ours
@@ -133,7 +133,7 @@ def alone(struct: Any, kind: Any, device: Any) -> Any:
     return out
 
 
-_loaded: set[tuple[str, Any]] = set()
+_loaded: dict[tuple[str, Any], str] = {}  # and where the cache has them
 _begun: dict[tuple[str, Any], Future[Any]] = {}
 _compilers = Threads(os.cpu_count() or 1)
 
@@ -148,11 +148,11 @@ def inline_less(module: str, most: int = 1000, level: int | None = None, slp: bo
     hinted = 9 * most
     vectors = "-mllvm=-slp-recursion-max-depth=4" if slp else "-fno-slp-vectorize"
     inlining = f"-mllvm=-inline-threshold={most} -mllvm=-inlinehint-threshold={hinted} {vectors}"
-    flags = f"-march=native -ffp-contract=fast {inlining}"  # fused multiply-add: a tenth quicker
+    flags = f"{processor()} -ffp-contract=fast {inlining}"  # fused multiply-add: a tenth quicker
     wp.set_module_options({"cpu_compiler_flags": flags, "optimization_level": level}, module=module)
 
 
-CPU_FLAGS = "-march=native -ffp-contract=fast -fno-slp-vectorize"
+CPU_FLAGS = f"{processor()} -ffp-contract=fast -fno-slp-vectorize"
 """How the CPU's compiler treats emitted code: fused multiply-add makes it a fifth quicker; vectors of two or four numbers that
 are gathered from all over cost more than they save, also while compiling."""
 QUICK_FLAGS = f"{CPU_FLAGS} -O1 -mllvm=-inline-threshold=100 -mllvm=-inlinehint-threshold=900"
@@ -201,6 +201,11 @@ def begin_modules(modules: Iterable[Any], device: Any) -> None:
             _begun[key] = _compilers.submit(wp.compile_aot_module, module, where)
 
 
+def loaded_folders(device: str) -> set[str]:
+    """The folders in the cache of all modules that were loaded for a device."""
+    return {folder for (where, _), folder in _loaded.items() if where == device}
+
+
 def load_modules(modules: Iterable[Any], device: Any) -> float:
     """Compile or load Warp modules for a device; returns the seconds it took.
 
@@ -217,6 +222,8 @@ def load_modules(modules: Iterable[Any], device: Any) -> float:
         if done.wait(0.8):
             return
         live = sys.stderr.isatty()
+        if refusal():
+            sys.stderr.write(f"sharnir: {refusal()}\n")
         while True:
             seconds = time.perf_counter() - started
             line = f"sharnir: compiling kernels for {device}, once; the result is cached on disk … {seconds:.0f} s"
@@ -242,7 +249,8 @@ def load_modules(modules: Iterable[Any], device: Any) -> float:
             wp.force_load(device, list(wanted.values()), max_workers=workers)
             for module in wanted.values():
                 keep_hash(module, where)
-        _loaded.update(wanted)
+        sizes = [1 if where.is_cpu else module.options["block_dim"] for module in wanted.values()]
+        _loaded.update({key: key[1].get_module_identifier(size) for key, size in zip(wanted, sizes, strict=True)})
     except OSError as error:
         raise SimulationError(
             f"kernels could not be compiled or loaded: {error}; they are kept in {wp.config.kernel_cache_dir}: free some space "

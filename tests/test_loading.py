@@ -14,6 +14,9 @@ class Module:
     def __init__(self, name, meeting, error=None):
         self.name, self.options, self.meeting, self.error, self.compiled = name, {"block_dim": 256}, meeting, error, 0
 
+    def get_module_identifier(self, block_dim):
+        return f"wp_{self.name}_{block_dim}"
+
 
 def compile_module(module, device):
     module.meeting.wait(20)

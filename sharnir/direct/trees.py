@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -54,6 +54,50 @@ MOST = 64  # links, up to which it is where that is asked for: the compiler take
 def materials_of(model: Model) -> list[Any]:
     """All materials of surfaces, and of pairs of them."""
     return [*model.collision.materials.values(), *model.collision.rules.values()]
+
+
+def refusal(plan: Plan, closures: Sequence[Any], control: Control, most: int = MOST) -> str:
+    """Why a model has no specialized code; "" if it can have."""
+    m, places = plan.model, plan.places
+    names = list(m.joint_names)
+    if m.collision is not None:
+        return "bodies touch"
+    if closures:
+        return "rows beside the tree join bodies"
+    if len(places) > most:
+        return f"the model has {len(places)} links; at most {most} are allowed"
+    if int(m.drives.count):
+        driven = names[int(m.drives.joint.numpy()[0])]
+        return f"joint {driven!r} has an engine or a cylinder, whose force is found before each step"
+    strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if names else np.ones(0)
+    weak: Any = np.flatnonzero(((strength < 1e30) & (strength > 0)).reshape(len(names), -1).any(1)) if names else []
+    if len(weak):
+        return f"joint {names[weak[0]]!r} may break"
+    motors: Any = m.axes.resistance.numpy().any(-1) if m.speeds else np.zeros(0, bool)
+    for p in places:
+        if p.kind in SEVERAL and motors[p.axis : p.axis + (len(p.slots) or 3)].any():
+            return f"joint {names[p.joint]!r} has a motor on axes that are solved together"
+    loads: Any = np.flatnonzero((control.friction_load.numpy() > 0).any(-1)) if m.speeds else []
+    if len(loads):
+        joint = int(np.searchsorted(m.v_start, loads[0], side="right")) - 1
+        return f"joint {names[joint]!r} has friction that grows with its load"
+    return ""
+
+
+def begin_early(model: Model, worlds: int, specialize: bool | None) -> None:
+    """Have code for a model emitted, and compiled by a GPU while the start of its scene is found; its steps ask for it again."""
+    plan, control = Plan(model), model.control()
+    closures = closures_of(plan) if plan.beside else []
+    if not refusal(plan, closures, control, MOST if specialize else LARGEST):
+        compile_code(Specialized(plan, model, control, True), worlds, model.device)
+
+
+def compile_code(special: Specialized, worlds: int, device: Any) -> int:
+    """Threads of a block, for so many worlds; a GPU compiles code, and what is around it, from now on."""
+    where, size = wp.get_device(device), np.dtype(np_real).itemsize
+    count = threads(worlds, special.placement.numbers, size, where) if where.is_cuda else 0
+    begin_modules([special.kernel(count).module, begin_worlds.module, begin_links.module], device)
+    return count
 
 
 class Trees:
@@ -319,37 +363,10 @@ class Trees:
 
     # ---- specialized code ----------------------------------------------------------------------------------------------------
 
-    def refusal(self, control: Control, most: int = MOST) -> str:
-        """Why this model has no specialized code; "" if it can have."""
-        m, places = self.model, self.plan.places
-        names = list(m.joint_names)
-        if m.collision is not None:
-            return "bodies touch"
-        if self.closures:
-            return "rows beside the tree join bodies"
-        if len(places) > most:
-            return f"the model has {len(places)} links; at most {most} are allowed"
-        if int(m.drives.count):
-            driven = names[int(m.drives.joint.numpy()[0])]
-            return f"joint {driven!r} has an engine or a cylinder, whose force is found before each step"
-        strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if names else np.ones(0)
-        weak: Any = np.flatnonzero(((strength < 1e30) & (strength > 0)).reshape(len(names), -1).any(1)) if names else []
-        if len(weak):
-            return f"joint {names[weak[0]]!r} may break"
-        motors: Any = m.axes.resistance.numpy().any(-1) if m.speeds else np.zeros(0, bool)
-        for p in places:
-            if p.kind in SEVERAL and motors[p.axis : p.axis + (len(p.slots) or 3)].any():
-                return f"joint {names[p.joint]!r} has a motor on axes that are solved together"
-        loads: Any = np.flatnonzero((control.friction_load.numpy() > 0).any(-1)) if m.speeds else []
-        if len(loads):
-            joint = int(np.searchsorted(m.v_start, loads[0], side="right")) - 1
-            return f"joint {names[joint]!r} has friction that grows with its load"
-        return ""
-
     def _is_specialized(self, control: Control) -> bool:
         asked = self.solver.specialize
         if asked is None:
-            return wp.get_device(self.model.device).is_cuda and not self.refusal(control, LARGEST)
+            return wp.get_device(self.model.device).is_cuda and not refusal(self.plan, self.closures, control, LARGEST)
         return bool(asked)
 
     def begin_code(self, control: Control) -> None:
@@ -358,12 +375,10 @@ class Trees:
         """
         if self._settled or not self._is_specialized(control):
             return
-        m, device = self.model, wp.get_device(self.model.device)
+        m = self.model
         if self._special is None or not self._special.fits(self.plan, m, control):
-            self._special = Specialized(self.plan, m, control, bool(device.is_cuda))
-        size = np.dtype(np_real).itemsize
-        self._threads = threads(m.worlds, self._special.placement.numbers, size, device) if device.is_cuda else 0
-        begin_modules([self._special.kernel(self._threads).module, begin_worlds.module, begin_links.module], device)
+            self._special = Specialized(self.plan, m, control, bool(wp.get_device(m.device).is_cuda))
+        self._threads = compile_code(self._special, m.worlds, m.device)
 
     def _specialize(self, t: Any, control: Control) -> tuple[Any, Any]:
         """Bind specialized code, and what leaves single worlds to the code for any forest."""
