@@ -7,8 +7,8 @@ world, and what finds no room are in global memory, those of a warp beside each 
 fence before each sweep makes the compiler read all of these again, instead of keeping them.
 
 The code of a step is about as long as a multiprocessor's cache of instructions. So all warps that it can have at once are one
-block, which begins each step together (`ALL_MADE`): an instruction that one of them has fetched serves the others, also where their
-worlds take different numbers of passes. Parameters that all worlds share are in shared memory, too.
+block, which begins each step together (`ALL_MADE`): an instruction that one of them has fetched serves the others, also where
+their worlds take different numbers of passes. Parameters that all worlds share are in shared memory, too.
 """
 
 from __future__ import annotations
