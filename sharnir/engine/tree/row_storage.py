@@ -24,7 +24,8 @@ CLOSES = 0.1  # of the gap of a weld, in a step
 # in double and in single precision: a pivot that is a smaller part of the row's own response is that of a dependent row; a
 # response that is a smaller part of what the joints could do is rounding; a gap, as an angle, that no step may open
 DEPENDENT, HELD, WIDE = (1e-10, 1e-4), (1e-13, 1e-6), (1e-9, 1e-4)
-LEAST_HELD = 1e-6  # of what a row could respond without joints: one that responds less is dependent in the finest parts of a step
+# of what a row could respond without joints, and of a step: what responds less is dependent in parts that are shorter
+LAST_HELD, LAST_PARTS = 1e-6, 5e-3
 FALLS = 0.25  # of the square of the largest gap: what a round that closes the pose leaves of it
 # of links, where there are rows
 LINK_FIELDS = {"origin": 3, "row_f": 3, "row_n": 3, "row_e": 1, "path_e": 1}
@@ -435,10 +436,10 @@ class LoopRows(RowMath):
 
     @property
     def held(self) -> Any:
-        """The finer a step is divided, the sooner a row of a loop counts as dependent: near a singular pose some are, but for
-        rounding, and passes part where they get impulses; what they leave open is then closed.
+        """In the finest parts of a step more rows of loops count as dependent: near a singular pose some are, but for rounding, and
+        passes part where they get impulses; what they leave open is then closed.
         """
-        return value(f"wp::min(held*(dt/h)*(dt/h)*(dt/h), real({LEAST_HELD}))" if self.tree.begins else "held")
+        return value(f"(h < real({LAST_PARTS})*dt ? real({LAST_HELD}) : held)" if self.tree.begins else "held")
 
     kept: tuple[str, ...] = RESPONSES
     kinds: dict[int, Any] = CLOSURES
