@@ -436,8 +436,8 @@ class LoopRows(RowMath):
 
     @property
     def held(self) -> Any:
-        """In the finest parts of a step more rows of loops count as dependent: near a singular pose some are, but for rounding, and
-        passes part where they get impulses; what they leave open is then closed.
+        """In the finest parts of a step more rows of loops count as dependent: near a singular pose some are, but for rounding,
+        and passes part where they get impulses; what they leave open is then closed.
         """
         return value(f"(h < real({LAST_PARTS})*dt ? real({LAST_HELD}) : held)" if self.tree.begins else "held")
 
