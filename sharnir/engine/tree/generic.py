@@ -105,7 +105,8 @@ def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: b
                 left = 1
             left = wp.min(left, most - step)
             reporting = int(step + left >= n[w] - 2 or t[0].loaded[w] == 1 or t[0].special == 1)
-            reporting = wp.max(reporting, wp.static(int(more)))  # these read what they gave in the last step
+            if wp.static(more) and t[0].drives.count + t[0].closures > 0:  # drives and cables read what they gave last
+                reporting = 1
             if wp.static(touches):
                 t[0].contacts.lost[w] = t[0].contacts.lost[w] + gather_laws(t, w)
             made = advance(t, w, left, fresh, reporting)
