@@ -39,11 +39,12 @@ SMALL = {"double": 1e-12, "single": 1e-6}  # error, of that without impulses, wh
 ENOUGH = {"double": 1e-9, "single": 1e-5}  # and which is left as it is where it does not fall any more
 REDUCED, NEAR_ENOUGH = 1e-5, {"double": 1e-8, "single": 1e-4}  # what an iteration in a step leaves of the error that it found,
 # and at most of that without impulses: passes of the step that follow find the rest of it, reduced as their own errors are
-AS_FOUND = {"double": 1e-10, "single": 1e-5}  # error up to which impulses stay as they are: rounding of gaps, which is not
+AS_FOUND = {"double": 1e-9, "single": 1e-5}  # error up to which impulses stay as they are: rounding of gaps, which is not
 # to be met by impulses that rows which depend on each other leave open, would change these in every pass
 SMOOTH, SMOOTHEST, FALLS = 1e-4, 0.1, 0.2  # μ to begin with, at least and at most, of the scale; what a step leaves of it
-NEWTONS, LINES, SMOOTHED, ROUNDS = 10, 6, 40, 3
-"""Most steps of Newton's iteration; halvings of a step; steps with a smooth projection; rounds of both."""
+NEWTONS, LEAPS, LINES, SMOOTHED, ROUNDS = 10, 3, 6, 40, 3
+"""Most steps of Newton's iteration; steps in turn of which the last alone has to reduce the error, since others may only change
+what sticks, slides or opens; halvings of a step; steps with a smooth projection; rounds of both."""
 SWEPT, STOPPED, ELASTIC, PARTED = 1e-5, 1e-3, {"double": 1e-9, "single": 1e-5}, 0.1
 """Error to which islands are swept: in a step, in an impact, in one that throws back, whose energy it is, and where overlapping
 bodies are displaced."""
@@ -56,7 +57,7 @@ LOOK = 8  # sweeps between looks at whether they stall
 JOINTED, NEWTON, EITHER, SWEEPS = range(4)
 """Methods by which an island is solved: Newton's iteration, at kinks with a smooth projection; Newton's iteration, then sweeps;
 sweeps, then Newton's iteration where they stall; sweeps alone."""
-VECTORS = ("p", "u", "f", "b", "trial", "trial_u", "trial_f", "direction", "best", "g", "G0", "G1", "G2", "W0", "W1", "W2")
+VECTORS = ("p", "u", "f", "b", "trial", "trial_u", "trial_f", "direction", "best", "start", "g", "G0", "G1", "G2", "W0", "W1", "W2")
 NUMBERS = ("weight", "part")
 ISLANDS = ("scale", "least", "usual")
 SPEEDS = ("eta", "row0", "row1", "row2")
@@ -101,7 +102,7 @@ def cone_solver(real: str) -> str:
         "FINER": FINER, "CALM": CALM, "NEARLY": NEARLY, "CALMING": CALMING,
         "FEWEST": FEWEST, "MOST_SWEPT": MOST_SWEPT, "ELEMENTS": ELEMENTS, "LOOK": LOOK,
         "JOINTED": JOINTED, "NEWTON": NEWTON, "EITHER": EITHER, "SWEEPS": SWEEPS,
-        "NEWTONS": NEWTONS, "LINES": LINES, "SMOOTHED": SMOOTHED, "ROUNDS": ROUNDS,
+        "NEWTONS": NEWTONS, "LEAPS": LEAPS, "LINES": LINES, "SMOOTHED": SMOOTHED, "ROUNDS": ROUNDS,
     }  # fmt: skip
     of_rows = len(VECTORS) + len(NUMBERS)
     places = [f"#define cone_{name}(r) number(at_cone + {k}*rows + (r))" for k, name in enumerate((*VECTORS, *NUMBERS))]
@@ -341,24 +342,37 @@ error = moved ? judge(at_p, at_u, at_f) : measure(); return true; }
 scale = cone_scale(island); least = cone_least(island); usual = cone_usual(island); error = measure(); return false; };
 const auto keep = [&]() apart { every_row(e, r) cone_best(r) = cone_p(r); };
 const auto take_best = [&]() apart { every_row(e, r) cone_p(r) = cone_best(r); };
+// error after a part of the step `direction`, in `trial`
+const auto try_part = [&](real by) apart -> real {
+for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e); real x[3], rates[5];
+for (int i = 0; i < rs; ++i) x[i] = cone_p(r + i) + by*cone_direction(r + i);
+if (mu == real(0.0)) project(r, rs, real(0.0), x, rates);
+for (int i = 0; i < rs; ++i) cone_trial(r + i) = x[i]; }
+return judge(at_trial, at_trial_u, at_trial_f); };
+const auto take_trial = [&]() apart {
+every_row(e, r) { cone_p(r) = cone_trial(r); cone_u(r) = cone_trial_u(r); cone_f(r) = cone_trial_f(r); } };
 // a step of Newton's iteration: whether the error fell, and by what part of the step; where it did not, with a larger R
 const auto step_on = [&](real& by) apart -> bool { for (; hold <= <FIRMEST>; hold *= <FIRMER>) {
 for (int e = from; e < to; ++e) answer(e);
 if (!solve_joined()) continue;
 by = real(1.0);
 for (int k = 0; k < <LINES>; ++k, by *= real(0.5)) {
-for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e); real x[3], rates[5];
-for (int i = 0; i < rs; ++i) x[i] = cone_p(r + i) + by*cone_direction(r + i);
-if (mu == real(0.0)) project(r, rs, real(0.0), x, rates);
-for (int i = 0; i < rs; ++i) cone_trial(r + i) = x[i]; }
-const real now = judge(at_trial, at_trial_u, at_trial_f);
-if (now < (real(1.0) - real(0.1)*by)*error) { error = now;
-every_row(e, r) { cone_p(r) = cone_trial(r); cone_u(r) = cone_trial_u(r); cone_f(r) = cone_trial_f(r); }
+const real now = try_part(by);
+if (now < (real(1.0) - real(0.1)*by)*error) { error = now; take_trial();
 hold = wp::max(hold/<FIRMER>, <NEAREST>); return true; } } }
 hold = <NEAREST>; return false; };
+// whole steps, whether or not the error falls in each; whether it did in the end
+const auto leap = [&]() apart -> bool { const real start = error; every_row(e, r) cone_start(r) = cone_p(r);
+for (int n = 0; n < <LEAPS>; ++n) {
+for (int e = from; e < to; ++e) answer(e);
+if (!solve_joined()) break;
+error = try_part(real(1.0)); take_trial();
+if (error < real(0.9)*start) return true; }
+every_row(e, r) cone_p(r) = cone_start(r);
+error = judge(at_p, at_u, at_f); return false; };
 // Newton's iteration for Coulomb's law; whether the error fell in all its steps
-const auto iterate = [&]() apart -> bool { bool falls = true;
-for (int n = 0; n < <NEWTONS> && falls && !(error <= least); ++n) { real by; falls = step_on(by); }
+const auto iterate = [&]() apart -> bool { bool falls = true, leaps = true;
+for (int n = 0; n < <NEWTONS> && falls && !(error <= least); ++n) { real by; leaps = leaps && leap(); falls = leaps || step_on(by); }
 return falls; };
 // Newton's iteration with a smooth projection, which becomes the right one
 const auto follow = [&](real start, real& best) apart { mu = start; error = judge(at_p, at_u, at_f);
@@ -397,7 +411,7 @@ const bool known = open_island(island, false);
 const bool as_found = error <= <AS_FOUND>*scale 
 || (how > <NEWTON> && error <= (last || opened ? real(1.0) : <CALM>)*sought*usual);
 if (!as_found) { if (!known) open_island(island, true);
-if (how == <JOINTED>) { if (!last) least = wp::max(least, wp::min(<REDUCED>*error, <NEAR_ENOUGH>*scale)); solve_jointed(); }
+if (how == <JOINTED>) { if (!last) least = wp::max(least, wp::clamp(<REDUCED>*error, <AS_FOUND>*scale, <NEAR_ENOUGH>*scale)); solve_jointed(); }
 else solve_free(how); }
 hold = <NEAREST>;
 if (how == <JOINTED>) return error > least ? error/scale : real(0.0);
