@@ -15,19 +15,27 @@ leave at the speed of restitution (`step.project`, where w is half of h times th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from sharnir.contact.cones import ELASTIC, ISLANDS, JOINTED, NUMBERS, PARTED, SPEEDS, STOPPED, SWEPT, VECTORS, cone_solver
+from sharnir.contact.cones import ELASTIC, ENTRIES, ISLANDS, JOINTED, NUMBERS, PARTED, SPEEDS, STOPPED, SWEPT, VECTORS, cone_solver
 from sharnir.emit.algebra import ZERO, Symmetric, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, minimum, node, select, sqrt, value
 from sharnir.engine.tree.cast_rows import press_wheel, release_wheels, share_wheel, strike_wheel, turn_wheels
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, ROLLING, SPINNING
-from sharnir.engine.tree.forest import BALL, PRESCRIBED, SLIDES, TURNS
 from sharnir.engine.tree.islands import find_islands
-from sharnir.engine.tree.joints import Free, OneAxis
+from sharnir.engine.tree.joint_speeds import (
+    add_own,
+    answer_to_own,
+    gains,
+    know_response,
+    lever_of,
+    natural,
+    own_speeds,
+    size_of,
+)
 from sharnir.engine.tree.row_storage import RESPONSES, ClosureView, LoopRows, RowLoopTree
-from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches, add_speeds, diagonal_of, has_speeds, to_speeds, ways
+from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches, ways
 from sharnir.engine.tree.storage import LinkView
 from sharnir.engine.tree.turning import with_gyroscopic
 from sharnir.engine.tree.turning_rows import Rolling, Spinning, across_of, direction
@@ -212,7 +220,6 @@ class Contact(Kind):
             for k, m in enumerate(self.belt_moments(c)):
                 c.rows.add(belt, k, (ZERO, m), (ZERO, m), self.bounded)
                 c.rows.add(frame, k, (ZERO, -m), (ZERO, -m), self.bounded)
-                c.put_row(k, "size_n", c.row(k, "size_n") + dot(m, m) * 2.0)
 
     def force(self, c: Any, impulses: list[Any]) -> Vector:
         n, s, t = self.directions(c)
@@ -358,9 +365,8 @@ class AxisLaw(Gear):
         c.a.add(row_e=c.by_a * impulses[0])
 
     def enter(self, c: Any, exact: bool) -> None:
-        c.a.add(path_e=c.by_a)
-        c.put_row(0, "size_l", 0.0)
-        c.put_row(0, "size_n", 0.0)
+        """It has to do with the speed of its own axis alone, the first one of its path."""
+        c.rows.put_responses(c.rows.whole("row_start", c.at), 0, J=[c.by_a])
 
     def start_gap(self, c: Any) -> list[Any]:
         return [0.0]
@@ -470,7 +476,6 @@ def solve_text(place: Any, at_response: Any, kind: str) -> str:
     Laws know loops by a symmetric response; loops are closed by the exact one, with what laws then do: `rest` of their rows is
     reduced by that.
     """
-    y, x = at_response("y", "at + i"), at_response("x", "at + i")
     return f"""if (n_rows > n_equal) {{ const int rows = n_rows, speeds = n_speeds; (void)speeds;
 for (int r = 0; r < rows; ++r) {{ cone_p(r) = {place("impulse")}; cone_b(r) = -{place("rest")}; }}
 if (resting) {{ swept = 0; helped = opened = false; }}
@@ -479,18 +484,23 @@ const real sought = closing ? real({PARTED}) : !resting ? real({SWEPT}) : last_i
 unsolved = solve_cones(rows, n_islands, n_speeds, sought, resting);
 if (swept > 0 && !resting) tolerance = x.swept_tolerance;
 for (int r = n_equal; r < rows; ++r) {place("rest")} = cone_p(r) - {place("impulse")};
-if (n_equal > 0) {{ for (int d = 0; d < speeds; ++d) cone_eta(d) = real(0.0);
-for (int c = n_equal_closures; c < n_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
-const int at = row_at(r), size = t_where_start[c + 1] - t_where_start[c]; const int* const where = t_where + t_where_start[c];
-for (int i = 0; i < size; ++i) cone_eta(where[i]) += {y}*{place("rest")}; }}
+if (n_equal > 0) {{ {PUSHED.format(rest=place("rest"))}
 for (int c = 0; c < n_equal_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
 const int at = row_at(r), size = t_where_start[c + 1] - t_where_start[c]; const int* const where = t_where + t_where_start[c];
-for (int i = 0; i < size; ++i) {place("rest")} -= {x}*cone_eta(where[i]); }} }} }}"""
+for (int i = 0; i < size; ++i) {place("rest")} -= {at_response("k", "at + i")}*cone_eta(where[i]); }} }} }}"""
 
 
+PUSHED = """for (int d = 0; d < n_speeds; ++d) cone_eta(d) = real(0.0);
+for (int c = n_equal_closures; c < n_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
+const int at = row_at(r), size = many_of_closure(c); const int* const where = t_where + t_where_start[c];
+for (int i = 0; i < size; ++i) cone_eta(where[i]) += along(at, i)*{rest}; }}
+leave_on_joints(0, n_speeds);"""
+"""C++: what impulses of laws, in `rest`, leave on the joints' own equations."""
 USED = {
     "size_of(e)": "(t_where_start[t_of[e] + 1] - t_where_start[t_of[e]])",
     "where_of(e)": "(t_where + t_where_start[t_of[e]])",
+    "many_of_closure(c)": f"(t_kind[c] == {FRICTION} || t_kind[c] == {LIMIT} ? 1 : t_where_start[c + 1] - t_where_start[c])",
+    "many_of(e)": "many_of_closure(t_of[e])",
     "rows_of(e)": f"(t_kind[t_of[e]] == {CONTACT} ? 3 : 1)",
     "is_loop(r)": "((r) < n_equal)",
     "way_of(i)": "t_way[i]",
@@ -501,7 +511,7 @@ USED = {
 """What the solver of cones asks for, in C++."""
 MACROS = (
     *(name[: name.index("(")] for name in USED),
-    *("row_at", "spread", "collect", "soft_of", "low_of", "high_of", "cone_entry"),
+    *("row_at", "along", "left", "soft_of", "low_of", "high_of", *(f"cone_{name}" for name in ENTRIES)),
     *(f"cone_{name}" for name in (*VECTORS, *NUMBERS, *SPEEDS, *ISLANDS)),
 )
 
@@ -510,8 +520,8 @@ def solver_text(real: str, place: Any, at_response: Any) -> str:
     """C++ of the solver, before the program; `place(name)` of row r, `at_response(name, at)` of a number of a response."""
     used = USED | {
         "row_at(r)": "t_y_start[r]",
-        "spread(at, i)": at_response("h", "(at) + (i)"),
-        "collect(at, i)": at_response("k", "(at) + (i)"),
+        "along(at, i)": at_response("J", "(at) + (i)"),
+        "left(at, i)": at_response("h", "(at) + (i)"),
         **{f"{name}_of(r)": place(name) for name in ("soft", "low", "high")},
     }
     return "\n".join([*(f"#define {name} {text}" for name, text in used.items()), cone_solver(real)])
@@ -521,21 +531,20 @@ class LawRows(LoopRows):
     """Rows of any forest with those of laws, which are others in every step: every world has its own tables."""
 
     kinds = WITH_LAWS
-    kept = (*RESPONSES, "h", "k")
+    kept = (*RESPONSES, "k")
+    of_speeds = ("J", "h")
 
     def tables_of_world(self, owner: str) -> str:
         return f" + w*{owner}row_table_size"
 
     def last_head(self, owner: str) -> list[str]:
-        lines = ["const int at_cone = at_matrix + 2*n_matrix;"]
+        lines = ["const int at_along = at_matrix + 2*n_matrix, at_cone = at_along + 2*n_responses;"]
         lines.append(f"const int memory_with_rows = {owner}memory_size_of_world; (void)memory_with_rows;")
         lines.append("const int* const element = t_element; const int* const sky_first = t_sky_first;")
         lines.append("const int* const sky_start = t_sky_start; const int* const first_element = t_first_element;")
-        lines.append("const int* const first_speed = t_first_speed;")
+        lines.append("const int* const first_speed = t_first_speed; const int* const own_first = t_own_first;")
+        lines.append("const int* const own_start = t_own_start;")
         zeros = ", ".join(f"{name} = real(0.0)" for name in NUMBERS_OF_STEP)
-        special = " || ".join(f"kinds[i] == {kind}" for kind in (SLIDES, TURNS, PRESCRIBED))
-        lines.append("int n_by_path = n_equal_closures;  // closures that meet the equations of joints link by link")
-        lines.append(f"for (int i = 0; i < links; ++i) if ({special} || (kinds[i] == {BALL} && acts[i])) n_by_path = n_closures;")
         lines.append("const real fall_of_step = dt*wp::sqrt(gx*gx + gy*gy + gz*gz);")
         return [*lines, f"real {zeros};", "bool overlaps = false, last_impact = true; int parting = 0, impact = 0;"]
 
@@ -566,78 +575,110 @@ class LawRows(LoopRows):
         with self.program.block("if (c < n_equal_closures) {"):
             yield
 
-    def take(self, link: Any, k: Any) -> tuple[Any, Any]:
-        """The unit impulse of a row on a link, twice: of rows of loops that along J₁ is taken apart."""
-        act = self._take(self._sums(link, k)[:6])
-        return act, act
-
-    def take_rate(self, link: Any, k: Any) -> Any:
-        """The unit impulse along J₁ of a row of a loop."""
-        return self._take(self._sums(link, k)[6:])
-
-    def _take(self, places: list[str]) -> Any:
+    def take_act(self, link: Any, k: Any) -> Any:
+        """The unit impulse of a row on a link, which is zero again afterwards."""
+        places = self._sums(link, k)[:6]
         x = [self.program.read(p) for p in places]
         for p in places:
             self.program.write(p, 0.0)
         return Vector(*x[:3]), Vector(*x[3:])
 
     def add(self, link: Any, k: Any, act: Any, rate: Any, bounded: bool = False) -> None:
-        self._add(self._sums(link, k)[:6], act)
         if not bounded:
-            self.add_rate(link, k, rate)
-
-    def add_rate(self, link: Any, k: Any, rate: Any) -> None:
-        """Add to the unit impulse along J₁ of a row of a loop."""
-        self._add(self._sums(link, k)[6:], rate)
-
-    def _add(self, places: list[str], impulse: Any) -> None:
-        for place, x in zip(places, (y for vector in impulse for y in vector), strict=True):
+            super().add(link, k, act, rate)
+            return
+        for place, x in zip(self._sums(link, k), (y for vector in act for y in vector), strict=False):
             self.program.write(place, self.program.read(place) + x)
 
     def closures_by_path(self) -> Iterator[Any]:
-        with self.tree.sweep(), self.program.block("for (int c = 0; c < n_by_path; ++c) {"):
+        with self.tree.sweep(), self.program.block("for (int c = 0; c < n_equal_closures; ++c) {"):
             self.say_ends()
             yield ClosureView(self, "c")
 
-    def _joints_with_speeds(self) -> Iterator[tuple[Any, Any, str]]:
-        """Links whose joint speeds rows change, their joints, and where these speeds are."""
+    def see_speeds(self, joint: Any, link: Any, r: Any, at: Any, act: Any, x: list[Any]) -> None:
+        l, n, own = act
+        h = natural(joint, link, (l, n), own)
+        self.put_responses(r, at, h=h, k=answer_to_own(joint, link, x, self._response(len(h), "i")))
+
+    def carry_bounded(self, c: Any) -> None:
+        """J of points of contact: their unit impulses, carried to the ground as if no joint yielded."""
+        with self.program.block(f"if (c >= n_equal_closures && t_kind[c] != {FRICTION} && t_kind[c] != {LIMIT}) {{"):
+            for link, at in self.path(c):
+                for joint in ways(link):
+                    lever = lever_of(joint, link)
+                    for r in c.row_range():
+                        k = c.number(r)
+                        l, n = self.take_act(link, k)
+                        self.put_responses(r, at, J=natural(joint, link, (l, n)))
+                        self.add(link.base, k, (l, n + cross(lever, l)), None, True)
+
+    def _response(self, size: int, i: str) -> list[Any]:
+        """Δ of the joint of link i, known or to be written."""
+        return [self.program.read(self._response_place(i, k)) for k in range(size)]
+
+    @staticmethod
+    def _response_place(i: str, k: Any) -> str:
+        place = f"{len(VECTORS) + len(NUMBERS)}*n_rows + {SPEEDS.index('delta')}*n_speeds + t_place[{i}] + {k}"
+        return f"number(at_cone + {place})"
+
+    def begin_carrying(self) -> None:
+        """Δ of all joints, and what couples them, L."""
+        p = self.program
+        p.forget("""if (n_rows > n_equal) { const int rows = n_rows, speeds = n_speeds;
+for (int d = 0; d < speeds; ++d) { cone_delta(d) = real(1.0); const int row = own_start[d];
+for (int k = own_first[d]; k < d; ++k) cone_gain(row + k) = real(0.0); } }""")
+        for link in self.tree.links():
+            with p.block("if (t_place[i] >= 0) {"):
+                p.say("const int place = t_place[i]; (void)place; int width = 0; real gain[3][6];")
+                for joint in ways(link):
+                    response = know_response(joint, link)
+                    for k, x in enumerate(response):
+                        p.write(self._response_place("i", k), x)
+                    lever = lever_of(joint, link)
+                    for k, (l, n) in enumerate(gains(joint, link, response)):
+                        for m, x in enumerate((*l, *(n + cross(lever, l)))):
+                            p.write(f"gain[{k}][{m}]", x)
+                        p.say(f"width = {k + 1};")
+                p.say("const int rows = n_rows, speeds = n_speeds; (void)rows; (void)speeds;")
+                with p.block("for (int up = bases[i]; width > 0 && up >= 0; up = bases[up]) {"):
+                    p.say("const int i = up;")
+                    self.tree.say_link()
+                    for joint in ways(link):
+                        with p.block("for (int k = 0; k < width; ++k) {"):
+                            l, n = (Vector(*(p.read(f"gain[k][{m}]") for m in of)) for of in (range(3), range(3, 6)))
+                            for m, x in enumerate(natural(joint, link, (l, n))):
+                                p.write(f"cone_gain(t_own_start[t_place[i] + {m}] + place + k)", x)
+                            for m, x in enumerate(n + cross(lever_of(joint, link), l)):
+                                p.write(f"gain[k][{3 + m}]", x)
+
+    def _joints_with_speeds(self) -> Iterator[tuple[Any, Any]]:
+        """Links whose joint speeds rows change, and their joints; these speeds are from `place` on."""
         p = self.program
         for link in self.tree.links():
             with p.block("if (t_place[i] >= 0) {"):
-                p.say(f"const int place = at_cone + {len(VECTORS) + len(NUMBERS)}*n_rows + t_place[i];")
+                p.say(f"const int place = at_cone + {len(VECTORS) + len(NUMBERS)}*n_rows + t_place[i]; (void)place;")
                 for joint in ways(link):
-                    if has_speeds(joint):
-                        yield link, joint, "place"
-
-    def _of_rows(self, statement: str) -> str:
-        """C++: a statement for each joint speed `eta` of each row r of laws, at `at + i` of its responses."""
-        eta = f"number(at_cone + {len(VECTORS) + len(NUMBERS)}*n_rows + where[i])"
-        return f"""for (int c = n_equal_closures; c < n_closures; ++c) {{ const int* const where = t_where + t_where_start[c];
-const int size = t_where_start[c + 1] - t_where_start[c];
-for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{ const int at = row_at(r);
-for (int i = 0; i < size; ++i) {statement.replace("eta", eta)} }} }}"""
+                    yield link, joint
 
     def answer_along_speeds(self) -> None:
         p = self.program
-        with p.block("if (n_by_path < n_closures) {"):
-            for link, joint, place in self._joints_with_speeds():
-                for k, x in enumerate(to_speeds(joint, link)):
-                    p.write(f"number({place} + {k})", x)
-            p.forget(self._of_rows(f"{self.row_place('rest')} -= collect(at, i)*eta;"))
+        with p.block("if (n_rows > n_equal) {"):
+            for link, joint in self._joints_with_speeds():
+                for k, x in enumerate(own_speeds(joint, link, self._response(size_of(joint), "i"))):
+                    p.write(f"number(place + {k})", x)
+            p.forget(f"""{{ const int rows = n_rows, speeds = n_speeds; follow_joints(0, n_speeds);
+for (int c = n_equal_closures; c < n_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
+const int at = row_at(r), size = many_of_closure(c); const int* const where = t_where + t_where_start[c];
+real sum = real(0.0); for (int i = 0; i < size; ++i) sum += along(at, i)*cone_eta(where[i]);
+{self.row_place("rest")} -= sum; }} }}""")
 
     def correct_along_speeds(self) -> None:
         p = self.program
-        with p.block("if (n_by_path < n_closures) {"):
-            first = f"at_cone + {len(VECTORS) + len(NUMBERS)}*n_rows"
-            p.forget(f"for (int d = 0; d < n_speeds; ++d) number({first} + d) = real(0.0);")
-            p.forget(self._of_rows(f"eta += spread(at, i)*{self.row_place('rest')};"))
-            for link, joint, place in self._joints_with_speeds():
-                size = 6 if isinstance(joint, Free) else 1 if isinstance(joint, OneAxis) else 3
-                add_speeds(joint, link, [p.read(f"number({place} + {k})") for k in range(size)])
-
-    def diagonal(self, joint: Any, link: Any) -> Callable[[list[Any], list[Any]], dict[str, list[Any]]]:
-        made = diagonal_of(joint, link)
-        return lambda y, x: dict(zip("hk", made(y, x), strict=True))
+        with p.block("if (n_rows > n_equal) {"):
+            p.forget(f"{{ const int rows = n_rows, speeds = n_speeds; {PUSHED.format(rest=self.row_place('rest'))} }}")
+            for link, joint in self._joints_with_speeds():
+                size = size_of(joint)
+                add_own(joint, link, self._response(size, "i"), [p.read(f"number(place + {k})") for k in range(size)])
 
     def factor(self) -> None:
         """Which rows of loops depend on others, and get no impulse. (Newton's iteration has another matrix in every step.)"""
@@ -645,12 +686,15 @@ for (int i = 0; i < size; ++i) {statement.replace("eta", eta)} }} }}"""
         p, soft = self.program, self._place("soft", "r")
         p.forget(f"for (int r = 0; r < n_equal; ++r) if ({self.row_place('pivot')} == real(0.0)) {soft} = real(-1.0);")
         near = self._place("near", "r")
+        p.forget("if (n_rows > n_equal) couple_joints(n_rows, n_speeds, n_islands);")
         p.forget(f"""if (!resting) for (int i = 0; i < n_islands; ++i)
 for (int e = first_element[i]; e < first_element[i + 1]; ++e) {{
 const real held = t_way[i] == {JOINTED} ? real({HELD}) : real({HELD_FREE}); const int kind = t_kind[t_of[e]];
 if (kind == {CONTACT} || kind == {LIMIT}) for (int r = element[e]; r < element[e] + rows_of(e); ++r) {{
-if (!({soft} == real(0.0))) continue; real own = real(0.0); const int at = row_at(r);
-for (int k = 0; k < size_of(e); ++k) own += spread(at, k)*collect(at, k);
+if (!({soft} == real(0.0))) continue;
+real own = real(0.0); const int rows = n_rows, speeds = n_speeds, at = row_at(r); const int* const where = where_of(e);
+if (kind == {LIMIT}) own = along(at, 0)*along(at, 0)*cone_delta(where[0]);
+else for (int k = 0; k < size_of(e); ++k) own += left(at, k)*left(at, k)*cone_delta(where[k]);
 {near} = {soft} = held*own; }} }}""")
         p.forget("weighed = false;")
 

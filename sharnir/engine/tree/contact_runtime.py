@@ -70,7 +70,8 @@ def table_room(room: dict[str, int], tables: Any, links: int) -> dict[str, int]:
         "where_start": all_closures,
         "near": 2 * all_closures,
     }
-    out |= {"where": 6 * (paths + len(tables.tables["path"])), "sky_first": speeds, "sky_start": speeds}
+    out |= {"where": 6 * (paths + len(tables.tables["path"]))}
+    out |= dict.fromkeys(("sky_first", "sky_start", "own_first", "own_start"), speeds + 1)
     return out | dict.fromkeys(LINK_TABLES, links + 2)
 
 
@@ -83,9 +84,19 @@ def law_memory(room: dict[str, int], tables: Any, links: int) -> int:
     """Numbers of working memory for the rows of laws, beside those of `tables`."""
     rows, speeds, sizes = room["rows"], 6 * links, tables.sizes()
     work = sum(CLOSURE_WORK.values()) * room["closures"] + len(PER_ROW) * rows
-    kept = len(LawRows.kept)
-    work += kept * room["responses"] + (kept - len(RESPONSES)) * sizes["responses"]
-    return work + cone_memory(rows + sizes["rows"], speeds, entries_of(links))
+    seen = len(LawRows.of_speeds)
+    work += seen * room["responses"] + (len(LawRows.kept) - len(RESPONSES) + seen) * sizes["responses"]
+    return work + cone_memory(rows + sizes["rows"], speeds, own_entries(tables), entries_of(links))
+
+
+def own_entries(tables: Any) -> int:
+    """Entries of M within trees, at most: any joint may float."""
+    of_tree: dict[int, int] = {}
+    root: list[int] = []
+    for i, link in enumerate(tables.forest.links):
+        root.append(root[link.base] if link.base >= 0 else i)
+        of_tree[root[i]] = of_tree.get(root[i], 0) + SPEEDS[link.kind]
+    return sum(n * (n + 13) // 2 for n in of_tree.values()) + 21 * len(root)
 
 
 def table_at(name: str) -> str:
@@ -128,7 +139,14 @@ for (head = 0; head < tail; ++head) { const int tree = wait[head]; int size = 0;
 for (int i = t_queue[tree]; i >= 0; i = t_next[i]) if (t_width[i] > 0) { t_place[i] = speeds; speeds += t_width[i]; ++size; }
 t_queue[tree] = -1; jointed = jointed || size > 1; }
 if (speeds > t_first_speed[islands]) { t_way[islands] = jointed; t_first_speed[++islands] = speeds; } }
-for (int d = 0; d < speeds; ++d) t_sky_first[d] = d;
+// the first speed of what hangs on a link, in `next`
+for (int i = 0; i < links; ++i) t_next[i] = t_place[i] >= 0 ? t_place[i] : speeds;
+for (int i = links - 1; i >= 0; --i) { int first = t_next[i];
+if (t_width[i] > 0) for (int d = 0; d < t_width[i]; ++d) t_own_first[t_place[i] + d] = first < t_place[i] ? first : t_place[i] + d;
+if (bases[i] >= 0) t_next[bases[i]] = wp::min(t_next[bases[i]], first); }
+for (int d = 0, at_own = 0; d <= speeds; ++d) { t_own_start[d] = at_own - (d < speeds ? t_own_first[d] : 0);
+if (d < speeds) at_own += d - t_own_first[d] + 1; }
+for (int d = 0; d < speeds; ++d) t_sky_first[d] = t_own_first[d];
 for (int n = 0; n < c; ++n) { t_where_start[n] = at_where; int first = speeds;
 for (int k = t_path_start[n]; k < t_path_start[n + 1]; ++k) { const int place = t_place[t_path[k]];
 if (t_speeds[k] > 0) first = wp::min(first, place);

@@ -761,11 +761,14 @@ class LoopTree(Emitted):
         head = "for (int i = links - 1; i >= 0; --i) {" if inward else "for (int i = 0; i < links; ++i) {"
         with self.sweep(), self.program.block(head):
             self.program.say("if (kinds[i] < 0) continue;")
-            self.program.say(
-                f"const Place own = {self.row}*(i + 1), base = {self.row}*(bases[i] + 1); const int axis = axis_of(i);"
-            )
-            self.program.say(f"const Place apart = {self.row}*(links + 1) + {ROW_APART}*i; (void)apart;")
+            self.say_link()
             yield LinkView(self, "own")
+
+    def say_link(self) -> None:
+        """Where the numbers of link i and of its base begin."""
+        p = self.program
+        p.say(f"const Place own = {self.row}*(i + 1), base = {self.row}*(bases[i] + 1); const int axis = axis_of(i); (void)axis;")
+        p.say(f"const Place apart = {self.row}*(links + 1) + {ROW_APART}*i; (void)apart;")
 
     def sweep(self) -> AbstractContextManager[None]:
         """What a loop over links or rows is recorded in."""
