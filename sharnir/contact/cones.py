@@ -130,7 +130,7 @@ APART = """#ifdef __CUDA_ARCH__
 EVERY_ROW = "#define every_row(e, r) for (int e = from; e < to; ++e) for (int r = element[e]; r < element[e] + rows_of(e); ++r)"
 SOLVER = r"""
 int swept = 0; bool helped = false;  // sweeps in the step that is made, and whether Newton's iteration helped them
-bool weighed = false, opened = false;  // whether own responses, and errors without impulses, are known
+bool weighed = false, opened = false, massed = false;  // whether own responses, errors without impulses, and M are known
 // L⁻¹ and L⁻ᵀ of what is in `eta`: what impulses leave on the joints' own equations, and speeds, of what joints do by themselves
 const auto leave_on = [&](const int rows, const int speeds, const int begin, const int end) apart {
 for (int d = begin; d < end; ++d) { const int row = own_start[d]; real sum = cone_eta(d);
@@ -154,16 +154,17 @@ real x = along(at, i), y = along(at_1, i), z = along(at_2, i);
 for (int j = 0; j < i; ++j) if (where[j] >= first) { const real by = cone_gain(row + where[j]);
 x -= by*left(at, j); y -= by*left(at_1, j); z -= by*left(at_2, j); }
 left(at, i) = x; left(at_1, i) = y; left(at_2, i) = z; } };
-// M, and h of rows with several joint speeds
-const auto couple_joints = [&](const int rows, const int speeds, const int islands) apart {
+// h of rows with several joint speeds, with new factors of the forest
+const auto couple_joints = [&](const int rows, const int speeds, const int islands) apart { massed = false;
+for (int e = 0; e < first_element[islands]; ++e) if (many_of(e) == size_of(e)) leave_left(e, rows, speeds); };
+const auto find_mass = [&](const int rows, const int speeds) apart { massed = true;
 for (int d = 0; d < speeds; ++d) { const int row = own_start[d], first = own_first[d]; const real delta = cone_delta(d);
 const real own = delta > real(0.0) ? real(1.0)/delta : real(<HELD>); cone_row0(d) = own;
 for (int s = first; s <= d; ++s) { const int other = own_start[s];
 real sum = s == d ? own : cone_gain(row + s)*cone_row0(s);
 for (int k = wp::max(first, own_first[s]); k < s; ++k)
 sum += cone_gain(row + k)*(s == d ? cone_gain(row + k) : cone_gain(other + k))*cone_row0(k);
-cone_mass(row + s) = sum; } }
-for (int e = 0; e < first_element[islands]; ++e) if (many_of(e) == size_of(e)) leave_left(e, rows, speeds); };
+cone_mass(row + s) = sum; } } };
 #define leave_on_joints(begin, end) leave_on(rows, speeds, begin, end)
 #define follow_joints(begin, end) follow_from(rows, speeds, begin, end)
 const auto solve_cones = [&](const int rows, const int islands, const int speeds, const real sought, const bool last)
@@ -258,6 +259,7 @@ for (int j = 0; j < 3; ++j) { G[j] = real(0.0); for (int k = 0; k < 3; ++k) G[j]
 cone_g(r + i) = sum*by; cone_G0(r + i) = G[0]*by; cone_G1(r + i) = G[1]*by; cone_G2(r + i) = G[2]*by; } };
 // direction = g − G du, where (M + Jᵀ G J) v = Jᵀ g, du = J v
 const auto solve_joined = [&]() apart -> bool {
+if (!massed) find_mass(rows, speeds);
 for (int d = begin; d < end; ++d) { const int row = 2*sky_start[d], own = own_start[d], first = own_first[d];
 for (int k = row + 2*sky_first[d]; k < row + 2*first; ++k) cone_entry(k) = real(0.0);
 for (int k = first; k <= d; ++k) cone_entry(row + 2*k) = cone_entry(row + 2*k + 1) = cone_mass(own + k);

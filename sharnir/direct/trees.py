@@ -136,7 +136,7 @@ class Trees:
         least = LEAST_OF_LOOPS if self.closures else 0
         most = MOST_PASSES if iterations is None else max(iterations, least)
         steps = max(1, int(HEARD / (4 * self.takes))) if wp.get_device(self.model.device).is_cpu else NEVER
-        return [0, PASSES, most, int(iterations is not None), 0, 1, steps, 0]
+        return [0, PASSES, most, int(iterations is not None), 0, 1, steps, 0, 0]
 
     def bind(self, state: State, control: Control) -> tuple[Any, Any]:
         """The structure for these arrays, as an array of one, and itself."""
@@ -192,7 +192,7 @@ class Trees:
         t.breakable = int(((strength < 1e30) & (strength > 0)).any())
         t.work, t.taken, t.unsolved = self.work, self.taken, self.unsolved
         fill(t, m, n, "turn origin")
-        fill(t, m, None, "pushed passes change part hit slow loaded todo now_made fresh mark reported slot_end seen")
+        fill(t, m, None, "pushed passes to_come change part hit slow loaded todo now_made fresh mark reported slot_end seen")
         t.parts, t.projected, t.done, t.residual = solver.parts, solver.projected, solver.done, solver.residual
         t.grades, t.made = solver.grades, solver._made
         self.specialized = self._is_specialized(control)

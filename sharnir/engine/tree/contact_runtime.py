@@ -212,11 +212,16 @@ const int* const kinds = x.kind.data + w*links; const int* const bases = x.base.
 const int* const acts = x.acts.data + w*links;
 const int speeds_of[] = {{{", ".join(map(str, SPEEDS))}}};
 int c = equal_closures, r = equal, path = t_path_start[equal_closures], lost = 0;
+const int known = all[{COUNTS.index("closures")}]; bool same = !fresh;  // closures as in the last step have their tables
 const real h = x.settings.dt.data[0];
 #define give(k) x.row_numbers.data[({sum(PARAMETERS.values())}*c + (k))*x.row_stride + w*x.row_world]
 #define table(a, k) (*(const real*)((const char*)x.a.data + (k)*x.a.strides[0] + w*x.a.strides[1]))
 const auto add = [&](int kind, int a, int b, int rows, int point, int belt = -1, int frame = -1) -> bool {{
-if (c - equal_closures >= x.most_laws || r - equal + rows > x.most_rows) {{ ++lost; return false; }}
+if (c - equal_closures >= x.most_laws || r - equal + rows > x.most_rows) {{ ++lost; same = false; return false; }}
+x.point_of.data[c - equal_closures + x.most_laws*w] = point; give({GIVEN["on"]}) = real(1.0);
+same = same && c < known && t_kind[c] == kind && t_a[c] == a && t_b[c] == b
+&& give({GIVEN["belt"]}) == real(belt) && give({GIVEN["frame"]}) == real(frame);
+if (same) {{ r = t_row_start[c + 1]; path = t_path_start[c + 1]; return true; }}
 const int begin = path, room = t_path_start[equal_closures] + x.most_paths; int size = 0;
 const auto enter = [&](int k) -> bool {{ if (path >= room) {{ path = begin; ++lost; return false; }}
 t_path[path] = k; t_offset[path] = size; t_speeds[path] = speeds_of[kinds[k]]; size += t_speeds[path]; ++path; return true; }};
@@ -228,10 +233,9 @@ for (;;) {{ const int k = wp::max(wp::max(ends[0], ends[1]), wp::max(ends[2], en
 if (!enter(k)) return false;
 for (int e = 0; e < 4; ++e) if (ends[e] == k) ends[e] = bases[k]; }} }}
 t_kind[c] = kind; t_a[c] = a; t_b[c] = b;
-x.point_of.data[c - equal_closures + x.most_laws*w] = point;
 for (int k = 0; k < rows; ++k) {{ t_y_start[r + 1] = t_y_start[r] + size; ++r; }}
 t_row_start[c + 1] = r; t_path_start[c + 1] = path;
-give({GIVEN["on"]}) = real(1.0); give({GIVEN["belt"]}) = real(belt); give({GIVEN["frame"]}) = real(frame); return true; }};
+give({GIVEN["belt"]}) = real(belt); give({GIVEN["frame"]}) = real(frame); return true; }};
 const auto moving = [&](int body) {{ const int link = x.link_of.data[body]; return link >= 0 && kinds[link] >= 0 ? link : -1; }};
 const auto local = [&](int link, int body, const vec& p) -> vec {{
 if (link < 0) return p;
@@ -349,17 +353,21 @@ const real room = side > 0 ? q - table(axes.lower, axis) : table(axes.upper, axi
 if (room < way) if (add({LIMIT}, i, -1, 1, -1)) {{ give({GIVEN["stiffness"]}) = real(0.0);
 give({GIVEN["side"]}) = real(side);
 give({GIVEN["last"]}) = wp::max(real(side)*cell(state.limit_impulse, axis), real(0.0))*(real(0.25)/h); ++c; }} }} }}
+if (!same || c != known) {{
 {ORDER}
 all[{COUNTS.index("closures")}] = c; all[{COUNTS.index("rows")}] = r; all[{COUNTS.index("responses")}] = t_y_start[r];
-all[{COUNTS.index("islands")}] = islands; all[{COUNTS.index("speeds")}] = speeds;
+all[{COUNTS.index("islands")}] = islands; all[{COUNTS.index("speeds")}] = speeds; }}
 #undef give
 #undef table
 {DONE}return lost;"""
 
 
 @wp.func_native(GATHER)
-def gather_laws(t: wp.array(dtype=TreeStep), w: int) -> int:
-    """The rows of points of contact, and of friction and limits of axes, in the step that begins; how many had no room."""
+def gather_laws(t: wp.array(dtype=TreeStep), w: int, fresh: int) -> int:
+    """The rows of points of contact, and of friction and limits of axes, in the step that begins; how many had no room.
+
+    `fresh`: links may hang otherwise than in the last step.
+    """
     return 0
 
 

@@ -30,6 +30,7 @@ from sharnir.laws.drives import set_drives
 from sharnir.sleep import at_rest_together, fall_asleep_jointed, rise, wake_jointed
 from sharnir.types import CPU_FLAGS, PRECISION, QUICK_FLAGS, real
 
+NEVER = wp.constant(real(1.0e30))  # of the time after which bodies sleep
 OPTIONS = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": QUICK_FLAGS}
 
 
@@ -82,7 +83,11 @@ def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: b
             forget_memory(t, w)
         t[0].made[w] = n[w]
         begin_counts(t, w)
-        fresh = int(look(t, w) or not is_untouched(t, w))
+        fresh = int(0)
+        if t[0].settings.iterations[7] == 0 or t[0].settings.sleep[0] < NEVER or t[0].breakable == 1:
+            fresh = int(look(t, w))
+        if not is_untouched(t, w):
+            fresh = 1
         if fresh == 0:
             turn_twists(t, w, 0)
         step = int(0)
@@ -104,11 +109,11 @@ def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: b
             if push(t, w) or t[0].loaded[w] == 1 or t[0].special == 1 or wp.static(more or touches):
                 left = 1
             left = wp.min(left, most - step)
-            reporting = int(step + left >= n[w] - 2 or t[0].loaded[w] == 1 or t[0].special == 1)
+            reporting = int(wp.max(n[w] - step, t[0].to_come[w]) - left <= 2 or t[0].loaded[w] == 1 or t[0].special == 1)
             if wp.static(more) and t[0].drives.count + t[0].closures > 0:  # drives and cables read what they gave last
                 reporting = 1
             if wp.static(touches):
-                t[0].contacts.lost[w] = t[0].contacts.lost[w] + gather_laws(t, w)
+                t[0].contacts.lost[w] = t[0].contacts.lost[w] + gather_laws(t, w, fresh)
             made = advance(t, w, left, fresh, reporting)
             fresh = 0
             broken = made < 0
@@ -121,6 +126,7 @@ def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: b
                     store_contacts(t, w)
                 count(t, w, made)
                 step = step + made
+                t[0].to_come[w] = t[0].to_come[w] - made
                 if t[0].slow[w] == 1 or step == n[w]:
                     fall_asleep_jointed(t[0].rest, w)
                     if t[0].now.resting[w] != 0:

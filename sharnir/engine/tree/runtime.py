@@ -102,7 +102,7 @@ class TreeSettings:
     tolerance: wp.array(dtype=real)  # of the guard's counts
     per_metre: wp.array(dtype=real)  # 1/m, one over the scene's length
     # [1] most passes of an iteration, [2] of a step, [3] 1: which then ends as it is; [6] most steps of a launch, [7] 1: a launch
-    # of a call that another began, whose counts go on
+    # of a call that another began, whose counts go on; [8] steps of a call that is made by launches, 0: what each carries is read
     iterations: wp.array(dtype=wp.int32)
     sleep: wp.array(dtype=real)  # s, after which bodies that stand still sleep
 
@@ -202,6 +202,7 @@ class TreeStep:
     turn: wp.array2d(dtype=quat)  # [link, world] link frames in the world
     origin: wp.array2d(dtype=vec3)
     pushed: wp.array(dtype=wp.int32)  # [world] 1: outer forces are in the working memory
+    to_come: wp.array(dtype=wp.int32)  # [world] steps of a call that is made by launches, with the one that is made
     passes: wp.array(dtype=wp.int32)  # [world] of the last step
     parts: wp.array(dtype=wp.int32)
     change: wp.array(dtype=real)
@@ -708,6 +709,7 @@ def begin_counts(t: wp.array(dtype=TreeStep), w: int):
     t[0].work[w] = real(0.0)  # the guard judges launches one by one
     if t[0].settings.iterations[7] == 1:
         return
+    t[0].to_come[w] = t[0].settings.iterations[8]
     t[0].projected[w] = real(0.0)
     for g in range(4):
         t[0].grades[g, w] = 0
