@@ -28,7 +28,8 @@ matrix with a row for each of these, however many points there are (`solve_joine
     (M + Jᵀ G J) v = Jᵀ g,    du = J v
 
 Its rows begin at the first speed that shares an element or a branch with theirs (a skyline). From the leaves to the roots it
-fills nothing. Sweeps know what a unit impulse leaves on the joints' own equations, h = L⁻¹ Jᵀ: W = hᵀ Δ h + S.
+fills nothing. Sweeps know what a unit impulse leaves on the joints' own equations, h = L⁻¹ Jᵀ: W = hᵀ Δ h + S. Where few elements
+are friction and limits of axes, so does Newton's iteration: then h takes the place of J, and Δ⁻¹ that of M.
 
 Elements that share joint speeds, directly or through others, are an island. In heaps of free bodies the matrix of an island fills
 up: these are swept, one element after the other, with the joint speeds kept up to date (block Gauss-Seidel, forth and back).
@@ -53,6 +54,7 @@ bodies are displaced."""
 FINER, CALM, NEARLY, CALMING = 0.3, 0.01, 10.0, 16
 """Of that error: the change by a sweep with which it is likely met; what a calm island is swept to, which misses no more than
 `NEARLY` times that error to begin with, by at most `CALMING` sweeps."""
+FEW = 4  # times the joint speeds of an island, at least, of which few have friction or a limit
 FEWEST, MOST_SWEPT, ELEMENTS = 25, 60, 12000
 """Most sweeps of an island in a step: as many as visit so many elements, between both bounds."""
 LOOK = 8  # sweeps between looks at whether they stall
@@ -61,7 +63,7 @@ JOINTED, NEWTON, EITHER, SWEEPS = range(4)
 sweeps, then Newton's iteration where they stall; sweeps alone."""
 VECTORS = ("p", "u", "f", "b", "trial", "trial_u", "trial_f", "direction", "best", "start", "g", "G0", "G1", "G2", "W0", "W1", "W2")
 NUMBERS = ("weight", "part")
-ISLANDS = ("scale", "least", "usual")
+ISLANDS = ("scale", "least", "usual", "by_left")
 SPEEDS = ("eta", "row0", "row1", "row2", "delta")
 ENTRIES = ("gain", "mass", "entry")
 """Working memory: numbers of every row, of every row's element, where its first row is, of every joint speed, of every island,
@@ -105,7 +107,7 @@ def cone_solver(real: str) -> str:
         "REDUCED": REDUCED, "NEAR_ENOUGH": NEAR_ENOUGH[kind],
         "SMOOTH": SMOOTH, "SMOOTHEST": SMOOTHEST, "FALLS": FALLS,
         "FINER": FINER, "CALM": CALM, "NEARLY": NEARLY, "CALMING": CALMING,
-        "FEWEST": FEWEST, "MOST_SWEPT": MOST_SWEPT, "ELEMENTS": ELEMENTS, "LOOK": LOOK,
+        "FEW": FEW, "FEWEST": FEWEST, "MOST_SWEPT": MOST_SWEPT, "ELEMENTS": ELEMENTS, "LOOK": LOOK,
         "JOINTED": JOINTED, "NEWTON": NEWTON, "EITHER": EITHER, "SWEEPS": SWEEPS,
         "NEWTONS": NEWTONS, "LEAPS": LEAPS, "LINES": LINES, "SMOOTHED": SMOOTHED, "ROUNDS": ROUNDS,
     }  # fmt: skip
@@ -131,6 +133,7 @@ EVERY_ROW = "#define every_row(e, r) for (int e = from; e < to; ++e) for (int r 
 SOLVER = r"""
 int swept = 0; bool helped = false;  // sweeps in the step that is made, and whether Newton's iteration helped them
 bool weighed = false, opened = false, massed = false;  // whether own responses, errors without impulses, and M are known
+bool all_left = false;  // whether h takes the place of J in all islands
 // L⁻¹ and L⁻ᵀ of what is in `eta`: what impulses leave on the joints' own equations, and speeds, of what joints do by themselves
 const auto leave_on = [&](const int rows, const int speeds, const int begin, const int end) apart {
 for (int d = begin; d < end; ++d) { const int row = own_start[d]; real sum = cone_eta(d);
@@ -154,9 +157,14 @@ real x = along(at, i), y = along(at_1, i), z = along(at_2, i);
 for (int j = 0; j < i; ++j) if (where[j] >= first) { const real by = cone_gain(row + where[j]);
 x -= by*left(at, j); y -= by*left(at_1, j); z -= by*left(at_2, j); }
 left(at, i) = x; left(at_1, i) = y; left(at_2, i) = z; } };
-// h of rows with several joint speeds, with new factors of the forest
-const auto couple_joints = [&](const int rows, const int speeds, const int islands) apart { massed = false;
-for (int e = 0; e < first_element[islands]; ++e) if (many_of(e) == size_of(e)) leave_left(e, rows, speeds); };
+// h of rows, where it is needed, with new factors of the forest
+const auto couple_joints = [&](const int rows, const int speeds, const int islands) apart { massed = false; all_left = true;
+for (int i = 0; i < islands; ++i) { int axes = 0;
+for (int e = first_element[i]; e < first_element[i + 1]; ++e) axes += many_of(e) < size_of(e);
+const bool few = <FEW>*axes <= first_speed[i + 1] - first_speed[i];
+cone_by_left(i) = few ? real(1.0) : real(0.0); all_left = all_left && few;
+for (int e = first_element[i]; e < first_element[i + 1]; ++e)
+if (few || many_of(e) == size_of(e)) leave_left(e, rows, speeds); } };
 const auto find_mass = [&](const int rows, const int speeds) apart { massed = true;
 for (int d = 0; d < speeds; ++d) { const int row = own_start[d], first = own_first[d]; const real delta = cone_delta(d);
 const real own = delta > real(0.0) ? real(1.0)/delta : real(<HELD>); cone_row0(d) = own;
@@ -170,19 +178,21 @@ cone_mass(row + s) = sum; } } };
 const auto solve_cones = [&](const int rows, const int islands, const int speeds, const real sought, const bool last)
 apart -> real {
 int from = 0, to = 0, begin = 0, end = 0, swept_now = 0;  // elements and joint speeds of the island that is solved, sweeps
+bool by_left = false; const real* seen = nullptr;  // whether h takes the place of J in it, which stand one after the other
+const auto many_seen = [&](int e) { return by_left ? size_of(e) : many_of(e); };
 const auto is_off = [&](int r) { return soft_of(r) < real(0.0); };
-// Δ L⁻¹ Jᵀ x of impulses x, joint speeds of them all, and the speed of a row by joint speeds
+// joint speeds of impulses x, and the speed of a row by joint speeds; with h, by what each joint does by itself, Δ h x
 const auto spread_all = [&](const auto& x) apart { for (int d = begin; d < end; ++d) cone_eta(d) = real(0.0);
-for (int e = from; e < to; ++e) { const int many = many_of(e); const int* const where = where_of(e);
+for (int e = from; e < to; ++e) { const int many = many_seen(e); const int* const where = where_of(e);
 for (int r = element[e], stop = r + rows_of(e); r < stop; ++r) { const real by = x(r); if (by == real(0.0)) continue;
 const int at = row_at(r);
-for (int i = 0; i < many; ++i) cone_eta(where[i]) += along(at, i)*by; } }
-leave_on_joints(begin, end);
+for (int i = 0; i < many; ++i) cone_eta(where[i]) += seen[at + i]*by; } }
+if (!by_left) leave_on_joints(begin, end);
 for (int d = begin; d < end; ++d) cone_eta(d) *= cone_delta(d); };
-const auto move_all = [&](const auto& x) apart { spread_all(x); follow_joints(begin, end); };
-const auto collect_one = [&](int e, int r) -> real { const int many = many_of(e), at = row_at(r);
+const auto move_all = [&](const auto& x) apart { spread_all(x); if (!by_left) follow_joints(begin, end); };
+const auto collect_one = [&](int e, int r) -> real { const int many = many_seen(e), at = row_at(r);
 const int* const where = where_of(e); real sum = real(0.0);
-for (int i = 0; i < many; ++i) sum += along(at, i)*cone_eta(where[i]); return sum; };
+for (int i = 0; i < many; ++i) sum += seen[at + i]*cone_eta(where[i]); return sum; };
 const auto collect_left = [&](int e, int r) -> real { const int size = size_of(e), at = row_at(r);
 const int* const where = where_of(e); real sum = real(0.0);
 for (int i = 0; i < size; ++i) sum += left(at, i)*cone_eta(where[i]); return sum; };
@@ -257,34 +267,35 @@ for (int i = 0; i < 3; ++i) { real G[3], sum = real(0.0);
 for (int k = 0; k < 3; ++k) sum -= C[i][k]*cone_f(r + k);
 for (int j = 0; j < 3; ++j) { G[j] = real(0.0); for (int k = 0; k < 3; ++k) G[j] += C[i][k]*A[k][j]; }
 cone_g(r + i) = sum*by; cone_G0(r + i) = G[0]*by; cone_G1(r + i) = G[1]*by; cone_G2(r + i) = G[2]*by; } };
-// direction = g − G du, where (M + Jᵀ G J) v = Jᵀ g, du = J v
+// direction = g − G du, where (M + Jᵀ G J) v = Jᵀ g, du = J v, or the same with Δ⁻¹ and h
 const auto solve_joined = [&]() apart -> bool {
-if (!massed) find_mass(rows, speeds);
-for (int d = begin; d < end; ++d) { const int row = 2*sky_start[d], own = own_start[d], first = own_first[d];
+if (!massed && !by_left) find_mass(rows, speeds);
+for (int d = begin; d < end; ++d) { const int row = 2*sky_start[d], own = own_start[d], first = by_left ? d : own_first[d];
 for (int k = row + 2*sky_first[d]; k < row + 2*first; ++k) cone_entry(k) = real(0.0);
-for (int k = first; k <= d; ++k) cone_entry(row + 2*k) = cone_entry(row + 2*k + 1) = cone_mass(own + k);
+if (by_left) cone_entry(row + 2*d) = cone_delta(d) > real(0.0) ? real(1.0)/cone_delta(d) : real(<HELD>);
+else for (int k = first; k <= d; ++k) cone_entry(row + 2*k) = cone_entry(row + 2*k + 1) = cone_mass(own + k);
 cone_eta(d) = real(0.0); }
-for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e), many = many_of(e), at = row_at(r);
+for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e), many = many_seen(e), at = row_at(r);
 const int* const where = where_of(e);
 for (int k = 0; k < rs; ++k) { const real by = cone_g(r + k); if (by == real(0.0)) continue; const int at = row_at(r + k);
-for (int i = 0; i < many; ++i) cone_eta(where[i]) += along(at, i)*by; }
+for (int i = 0; i < many; ++i) cone_eta(where[i]) += seen[at + i]*by; }
 if (cone_part(r) == real(0.0)) continue;
 if (rs == 1) { const real G = cone_G0(r);
-for (int j = 0; j < many; ++j) { const int d = where[j], row = 2*sky_start[d]; const real y = along(at, j)*G;
-for (int i = 0; i < j; ++i) { const int s = where[i]; const real both = along(at, i)*y;
+for (int j = 0; j < many; ++j) { const int d = where[j], row = 2*sky_start[d]; const real y = seen[at + j]*G;
+for (int i = 0; i < j; ++i) { const int s = where[i]; const real both = seen[at + i]*y;
 const int place = s < d ? row + 2*s : 2*(sky_start[s] + d);
 cone_entry(place) += both; cone_entry(place + 1) += both; }
-cone_entry(row + 2*d) += along(at, j)*y; } continue; }
+cone_entry(row + 2*d) += seen[at + j]*y; } continue; }
 const int at_1 = row_at(r + 1), at_2 = row_at(r + 2);
-for (int j = 0; j < many; ++j) { const real x = along(at, j), y = along(at_1, j), z = along(at_2, j);
+for (int j = 0; j < many; ++j) { const real x = seen[at + j], y = seen[at_1 + j], z = seen[at_2 + j];
 cone_row0(j) = cone_G0(r)*x + cone_G1(r)*y + cone_G2(r)*z;
 cone_row1(j) = cone_G0(r + 1)*x + cone_G1(r + 1)*y + cone_G2(r + 1)*z;
 cone_row2(j) = cone_G0(r + 2)*x + cone_G1(r + 2)*y + cone_G2(r + 2)*z; }
 for (int j = 0; j < many; ++j) { const int d = where[j], row = 2*sky_start[d];
-const real x = along(at, j), y = along(at_1, j), z = along(at_2, j), a = cone_row0(j), b = cone_row1(j), c = cone_row2(j);
+const real x = seen[at + j], y = seen[at_1 + j], z = seen[at_2 + j], a = cone_row0(j), b = cone_row1(j), c = cone_row2(j);
 for (int i = 0; i < j; ++i) { const int s = where[i];
 const real lower = x*cone_row0(i) + y*cone_row1(i) + z*cone_row2(i);
-const real upper = along(at, i)*a + along(at_1, i)*b + along(at_2, i)*c;
+const real upper = seen[at + i]*a + seen[at_1 + i]*b + seen[at_2 + i]*c;
 const bool order = s < d; const int place = order ? row + 2*s : 2*(sky_start[s] + d);
 cone_entry(place) += order ? lower : upper; cone_entry(place + 1) += order ? upper : lower; }
 cone_entry(row + 2*d) += x*a + y*b + z*c; } }
@@ -314,7 +325,7 @@ return true; };
 const auto weigh = [&]() apart { for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e), size = size_of(e);
 const int* const where = where_of(e);
 real w = real(0.0);
-if (many_of(e) < size) { w = along(row_at(r), 0)*along(row_at(r), 0)*cone_delta(where[0]);  // with its base at rest, as it is near to
+if (many_seen(e) < size) { w = along(row_at(r), 0)*along(row_at(r), 0)*cone_delta(where[0]);  // with its base at rest, as it is near to
 cone_weight(r) = w > real(0.0) ? w : real(1.0); continue; }
 for (int k = 0; k < rs; ++k) { real x = real(0.0), y = real(0.0), z = real(0.0); const int at = row_at(r + k);
 const int at_1 = row_at(r + rs/2), at_2 = row_at(r + rs - 1);
@@ -360,7 +371,7 @@ cone_eta(where[i]) += cone_delta(where[i])*(left(at, i)*by + left(at_1, i)*by_1 
 return wp::sqrt(sum); };
 // sweeps forth and back in turn; where they stall, and others may go on, fewer; returns how many
 const auto sweep = [&](real goal, int most, bool others) apart -> int { spread_all(at_p);
-for (int e = from; e < to; ++e) if (many_of(e) < size_of(e)) { leave_left(e, rows, speeds);
+for (int e = from; e < to; ++e) if (many_seen(e) < size_of(e)) { leave_left(e, rows, speeds);
 const int size = size_of(e), at = row_at(element[e]); const int* const where = where_of(e); real own = real(0.0);
 for (int i = 0; i < size; ++i) own += left(at, i)*left(at, i)*cone_delta(where[i]);
 cone_W0(element[e]) = own + wp::max(soft_of(element[e]), real(0.0)); }
@@ -463,6 +474,7 @@ if (error > enough && !calm && way == <EITHER> && !helped) { helped = true; iter
 if (error > enough) { made += sweep(<FINER>*enough, most - swept - made, false); error = judge(at_p, at_u, at_f); } }
 swept_now = wp::max(swept_now, made); };
 const auto solve_island = [&](int island) apart -> real { const int how = way_of(island);
+by_left = cone_by_left(island) > real(0.0); seen = by_left ? &left(0, 0) : &along(0, 0);
 const bool known = open_island(island, false);
 const bool as_found = error <= <AS_FOUND>*scale 
 || (how > <NEWTON> && error <= (last || opened ? real(1.0) : <CALM>)*sought*usual);

@@ -493,14 +493,15 @@ for (int i = 0; i < size; ++i) {place("rest")} -= {at_response("k", "at + i")}*c
 PUSHED = """for (int d = 0; d < n_speeds; ++d) cone_eta(d) = real(0.0);
 for (int c = n_equal_closures; c < n_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
 const int at = row_at(r), size = many_of_closure(c); const int* const where = t_where + t_where_start[c];
-for (int i = 0; i < size; ++i) cone_eta(where[i]) += along(at, i)*{rest}; }}
-leave_on_joints(0, n_speeds);"""
+const real* const seen = all_left ? &left(at, 0) : &along(at, 0);
+for (int i = 0; i < size; ++i) cone_eta(where[i]) += seen[i]*{rest}; }}
+if (!all_left) leave_on_joints(0, n_speeds);"""
 """C++: what impulses of laws, in `rest`, leave on the joints' own equations."""
 USED = {
     "size_of(e)": "(t_where_start[t_of[e] + 1] - t_where_start[t_of[e]])",
     "where_of(e)": "(t_where + t_where_start[t_of[e]])",
-    "many_of_closure(c)": f"(t_kind[c] == {FRICTION} || t_kind[c] == {LIMIT} ? 1 : t_where_start[c + 1] - t_where_start[c])",
-    "many_of(e)": "many_of_closure(t_of[e])",
+    "many_of(e)": f"(t_kind[t_of[e]] == {FRICTION} || t_kind[t_of[e]] == {LIMIT} ? 1 : size_of(e))",
+    "many_of_closure(c)": f"(!all_left && (t_kind[c] == {FRICTION} || t_kind[c] == {LIMIT}) ? 1 : t_where_start[c + 1] - t_where_start[c])",
     "rows_of(e)": f"(t_kind[t_of[e]] == {CONTACT} ? 3 : 1)",
     "is_loop(r)": "((r) < n_equal)",
     "way_of(i)": "t_way[i]",
@@ -666,10 +667,11 @@ for (int k = own_first[d]; k < d; ++k) cone_gain(row + k) = real(0.0); } }""")
             for link, joint in self._joints_with_speeds():
                 for k, x in enumerate(own_speeds(joint, link, self._response(size_of(joint), "i"))):
                     p.write(f"number(place + {k})", x)
-            p.forget(f"""{{ const int rows = n_rows, speeds = n_speeds; follow_joints(0, n_speeds);
+            p.forget(f"""{{ const int rows = n_rows, speeds = n_speeds; if (!all_left) follow_joints(0, n_speeds);
 for (int c = n_equal_closures; c < n_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
 const int at = row_at(r), size = many_of_closure(c); const int* const where = t_where + t_where_start[c];
-real sum = real(0.0); for (int i = 0; i < size; ++i) sum += along(at, i)*cone_eta(where[i]);
+const real* const seen = all_left ? &left(at, 0) : &along(at, 0);
+real sum = real(0.0); for (int i = 0; i < size; ++i) sum += seen[i]*cone_eta(where[i]);
 {self.row_place("rest")} -= sum; }} }}""")
 
     def correct_along_speeds(self) -> None:
