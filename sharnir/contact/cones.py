@@ -54,6 +54,7 @@ bodies are displaced."""
 FINER, CALM, NEARLY, CALMING = 0.3, 0.01, 10.0, 16
 """Of that error: the change by a sweep with which it is likely met; what a calm island is swept to, which misses no more than
 `NEARLY` times that error to begin with, by at most `CALMING` sweeps."""
+AGAIN, CHORD = 3, 0.1  # steps in turn with factors of before, and what each has to leave of the error
 FEW = 4  # times the joint speeds of an island, at least, of which few have friction or a limit
 FEWEST, MOST_SWEPT, ELEMENTS = 25, 60, 12000
 """Most sweeps of an island in a step: as many as visit so many elements, between both bounds."""
@@ -61,9 +62,9 @@ LOOK = 8  # sweeps between looks at whether they stall
 JOINTED, NEWTON, EITHER, SWEEPS = range(4)
 """Methods by which an island is solved: Newton's iteration, at kinks with a smooth projection; Newton's iteration, then sweeps;
 sweeps, then Newton's iteration where they stall; sweeps alone."""
-VECTORS = ("p", "u", "f", "b", "trial", "trial_u", "trial_f", "direction", "best", "start", "g", "G0", "G1", "G2", "W0", "W1", "W2")
+VECTORS = ("p", "u", "f", "b", "trial", "trial_u", "trial_f", "direction", "best", "start", "g", "G0", "G1", "G2", "W0", "W1", "W2", "B0", "B1", "B2")
 NUMBERS = ("weight", "part")
-ISLANDS = ("scale", "least", "usual", "by_left")
+ISLANDS = ("scale", "least", "usual", "by_left", "factored")
 SPEEDS = ("eta", "row0", "row1", "row2", "delta")
 ENTRIES = ("gain", "mass", "entry")
 """Working memory: numbers of every row, of every row's element, where its first row is, of every joint speed, of every island,
@@ -107,7 +108,7 @@ def cone_solver(real: str) -> str:
         "REDUCED": REDUCED, "NEAR_ENOUGH": NEAR_ENOUGH[kind],
         "SMOOTH": SMOOTH, "SMOOTHEST": SMOOTHEST, "FALLS": FALLS,
         "FINER": FINER, "CALM": CALM, "NEARLY": NEARLY, "CALMING": CALMING,
-        "FEW": FEW, "FEWEST": FEWEST, "MOST_SWEPT": MOST_SWEPT, "ELEMENTS": ELEMENTS, "LOOK": LOOK,
+        "AGAIN": AGAIN, "CHORD": CHORD, "FEW": FEW, "FEWEST": FEWEST, "MOST_SWEPT": MOST_SWEPT, "ELEMENTS": ELEMENTS, "LOOK": LOOK,
         "JOINTED": JOINTED, "NEWTON": NEWTON, "EITHER": EITHER, "SWEEPS": SWEEPS,
         "NEWTONS": NEWTONS, "LEAPS": LEAPS, "LINES": LINES, "SMOOTHED": SMOOTHED, "ROUNDS": ROUNDS,
     }  # fmt: skip
@@ -207,18 +208,24 @@ return x > real(0.0) ? real(0.5)*(x + root) : real(2.0)*m*m/(root - x); };
 const auto project = [&](int r, int size, real m, real* q, real* rates) apart -> bool {
 if (size == 1) { const real low = low_of(r), high = high_of(r); rates[0] = real(1.0);
 if (is_loop(r)) { if (is_off(r)) { q[0] = rates[0] = real(0.0); return false; } return true; }
+const real x = q[0];
+if (m == real(0.0)) { q[0] = wp::min(wp::max(x, low), high); rates[0] = x > low && x <= high ? real(1.0) : real(0.0);
+return rates[0] != real(0.0); }
 if (high - low < real(10.0)*m) m = real(0.1)*(high - low);
-real more; const real x = q[0]; q[0] = low + positive(x - low, m, rates[0]) - positive(x - high, m, more);
-if (m == real(0.0)) q[0] = wp::min(wp::max(x, low), high);
+real more; q[0] = low + positive(x - low, m, rates[0]) - positive(x - high, m, more);
 rates[0] -= more; return rates[0] != real(0.0); }
 rates[0] = rates[1] = rates[2] = rates[4] = real(0.0); rates[3] = real(1.0);
 if (high_of(r) < real(0.0)) { q[0] = q[1] = q[2] = real(0.0); return false; }
-const real t = wp::sqrt(q[1]*q[1] + q[2]*q[2]), n = q[0]; real low_rate, high_rate;
-const real low = positive(n - t, m, low_rate), high = positive(n + t, m, high_rate);
+const real t = wp::sqrt(q[1]*q[1] + q[2]*q[2]), n = q[0];
 if (t > real(0.0)) { rates[3] = q[1]/t; rates[4] = q[2]/t; }
+if (m == real(0.0)) {
+if (t < n) { rates[0] = rates[2] = real(1.0); return true; }
+if (t <= -n) { q[0] = q[1] = q[2] = real(0.0); return false; }
+const real k = real(0.5)*(n + t); rates[0] = rates[1] = real(0.5); rates[2] = k/t;
+q[0] = k; q[1] = rates[3]*k; q[2] = rates[4]*k; return true; }
+real low_rate, high_rate; const real low = positive(n - t, m, low_rate), high = positive(n + t, m, high_rate);
 rates[0] = real(0.5)*(low_rate + high_rate); rates[1] = real(0.5)*(high_rate - low_rate);
 rates[2] = t > real(1e-3)*m ? real(0.5)*(high - low)/t : rates[0];
-if (m == real(0.0) && t <= n) return true;
 const real k = real(0.5)*(high - low); q[0] = real(0.5)*(low + high); q[1] = rates[3]*k; q[2] = rates[4]*k;
 return high_rate != real(0.0); };
 // speeds and errors of impulses: u, f from p
@@ -249,7 +256,7 @@ cone_part(r) = moves ? real(1.0) : real(0.0);
 if (!moves) { for (int k = 0; k < size; ++k) { cone_g(r + k) = -cone_f(r + k);
 cone_G0(r + k) = cone_G1(r + k) = cone_G2(r + k) = real(0.0); } return; }
 if (size == 1) { const real Q = rates[0], B = real(1.0) - Q + Q*(pull + soft_of(r))/w; cone_g(r) = -cone_f(r)/B;
-cone_G0(r) = Q/(w*B); cone_G1(r) = cone_G2(r) = real(0.0); return; }
+cone_B0(r) = real(1.0)/B; cone_G0(r) = Q/(w*B); cone_G1(r) = cone_G2(r) = real(0.0); return; }
 const real d1 = cone_u(r + 1)*by_slide, d2 = cone_u(r + 2)*by_slide, x = rates[3], y = rates[4];
 const real along = rates[0], across = rates[2], mixed = rates[1];
 const real Q[3][3] = {{along, mixed*x, mixed*y}, {mixed*x, along*x*x + across*y*y, (along - across)*x*y},
@@ -266,19 +273,17 @@ const real by = real(1.0)/(B[0][0]*C[0][0] + B[0][1]*C[1][0] + B[0][2]*C[2][0]);
 for (int i = 0; i < 3; ++i) { real G[3], sum = real(0.0);
 for (int k = 0; k < 3; ++k) sum -= C[i][k]*cone_f(r + k);
 for (int j = 0; j < 3; ++j) { G[j] = real(0.0); for (int k = 0; k < 3; ++k) G[j] += C[i][k]*A[k][j]; }
+cone_B0(r + i) = C[i][0]*by; cone_B1(r + i) = C[i][1]*by; cone_B2(r + i) = C[i][2]*by;
 cone_g(r + i) = sum*by; cone_G0(r + i) = G[0]*by; cone_G1(r + i) = G[1]*by; cone_G2(r + i) = G[2]*by; } };
-// direction = g − G du, where (M + Jᵀ G J) v = Jᵀ g, du = J v, or the same with Δ⁻¹ and h
-const auto solve_joined = [&]() apart -> bool {
+// M + Jᵀ G J, or the same with Δ⁻¹ and h, factored
+const auto factor_joined = [&]() apart -> bool {
 if (!massed && !by_left) find_mass(rows, speeds);
 for (int d = begin; d < end; ++d) { const int row = 2*sky_start[d], own = own_start[d], first = by_left ? d : own_first[d];
 for (int k = row + 2*sky_first[d]; k < row + 2*first; ++k) cone_entry(k) = real(0.0);
 if (by_left) cone_entry(row + 2*d) = cone_delta(d) > real(0.0) ? real(1.0)/cone_delta(d) : real(<HELD>);
-else for (int k = first; k <= d; ++k) cone_entry(row + 2*k) = cone_entry(row + 2*k + 1) = cone_mass(own + k);
-cone_eta(d) = real(0.0); }
+else for (int k = first; k <= d; ++k) cone_entry(row + 2*k) = cone_entry(row + 2*k + 1) = cone_mass(own + k); }
 for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e), many = many_seen(e), at = row_at(r);
 const int* const where = where_of(e);
-for (int k = 0; k < rs; ++k) { const real by = cone_g(r + k); if (by == real(0.0)) continue; const int at = row_at(r + k);
-for (int i = 0; i < many; ++i) cone_eta(where[i]) += seen[at + i]*by; }
 if (cone_part(r) == real(0.0)) continue;
 if (rs == 1) { const real G = cone_G0(r);
 for (int j = 0; j < many; ++j) { const int d = where[j], row = 2*sky_start[d]; const real y = seen[at + j]*G;
@@ -306,11 +311,21 @@ real lower = cone_entry(row + 2*s), upper = cone_entry(row + 2*s + 1);
 for (int k = 2*wp::max(first, sky_first[s]); k < 2*s; k += 2) { lower -= cone_entry(row + k)*cone_entry(other + k + 1);
 upper -= cone_entry(other + k)*cone_entry(row + k + 1); }
 cone_entry(row + 2*s) = lower*cone_entry(other + 2*s); cone_entry(row + 2*s + 1) = upper; }
-real own = cone_entry(row + 2*d), x = cone_eta(d);
-for (int k = first; k < d; ++k) { const real lower = cone_entry(row + 2*k);
-own -= lower*cone_entry(row + 2*k + 1); x -= lower*cone_eta(k); }
+real own = cone_entry(row + 2*d);
+for (int k = first; k < d; ++k) own -= cone_entry(row + 2*k)*cone_entry(row + 2*k + 1);
 if (!(wp::abs(own) > real(0.0))) return false;
-cone_entry(row + 2*d) = real(1.0)/own; cone_eta(d) = x; }
+cone_entry(row + 2*d) = real(1.0)/own; }
+return true; };
+// direction = g − G du, where (M + Jᵀ G J) v = Jᵀ g, du = J v, with the factors that there are
+const auto take_direction = [&]() apart {
+for (int d = begin; d < end; ++d) cone_eta(d) = real(0.0);
+for (int e = from; e < to; ++e) { const int many = many_seen(e); const int* const where = where_of(e);
+for (int r = element[e], stop = r + rows_of(e); r < stop; ++r) { const real by = cone_g(r); if (by == real(0.0)) continue;
+const int at = row_at(r);
+for (int i = 0; i < many; ++i) cone_eta(where[i]) += seen[at + i]*by; } }
+for (int d = begin; d < end; ++d) { const int row = 2*sky_start[d]; real x = cone_eta(d);
+for (int k = sky_first[d]; k < d; ++k) x -= cone_entry(row + 2*k)*cone_eta(k);
+cone_eta(d) = x; }
 for (int d = end - 1; d >= begin; --d) { const int row = 2*sky_start[d];
 const real x = cone_eta(d)*cone_entry(row + 2*d); cone_eta(d) = x;
 for (int k = sky_first[d]; k < d; ++k) cone_eta(k) -= cone_entry(row + 2*k + 1)*x; }
@@ -319,8 +334,9 @@ real u[3] = {real(0.0), real(0.0), real(0.0)};
 const bool moves = cone_part(r) > real(0.0);
 if (moves) for (int k = 0; k < rs; ++k) u[k] = collect_one(e, r + k);
 for (int k = 0; k < rs; ++k) cone_direction(r + k) = cone_g(r + k)
-- (moves ? cone_G0(r + k)*u[0] + cone_G1(r + k)*u[1] + cone_G2(r + k)*u[2] : real(0.0)); }
-return true; };
+- (moves ? cone_G0(r + k)*u[0] + cone_G1(r + k)*u[1] + cone_G2(r + k)*u[2] : real(0.0)); } };
+const auto solve_joined = [&]() apart -> bool { if (!factor_joined()) return false;
+take_direction(); return true; };
 // own responses of elements, and how large they are
 const auto weigh = [&]() apart { for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e), size = size_of(e);
 const int* const where = where_of(e);
@@ -428,6 +444,17 @@ const real now = try_part(by);
 if (now < (real(1.0) - real(0.1)*by)*error) { error = now; take_trial();
 hold = wp::max(hold/<FIRMER>, <NEAREST>); return true; } } }
 hold = <NEAREST>; return false; };
+// a step with the factors and the derivatives of another one: whether it left little of the error
+const auto step_again = [&]() apart -> bool {
+for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e);
+for (int i = 0; i < rs; ++i) { real g = cone_f(r + i);
+if (cone_part(r) > real(0.0)) g = rs == 1 ? cone_B0(r)*cone_f(r)
+: cone_B0(r + i)*cone_f(r) + cone_B1(r + i)*cone_f(r + 1) + cone_B2(r + i)*cone_f(r + 2);
+cone_g(r + i) = -g; } }
+take_direction();
+const real now = try_part(real(1.0));
+if (!(now <= <CHORD>*error)) return false;
+error = now; take_trial(); return true; };
 // whole steps, whether or not the error falls in each; whether it did in the end
 const auto leap = [&]() apart -> bool { const real start = error; every_row(e, r) cone_start(r) = cone_p(r);
 for (int n = 0; n < <LEAPS>; ++n) {
@@ -438,7 +465,10 @@ if (error < real(0.9)*start) return true; }
 every_row(e, r) cone_p(r) = cone_start(r);
 error = judge(at_p, at_u, at_f); return false; };
 // Newton's iteration for Coulomb's law; whether the error fell in all its steps
-const auto iterate = [&]() apart -> bool { bool falls = true, leaps = true;
+const auto iterate = [&](int island) apart -> bool { bool falls = true, leaps = true;
+if (cone_factored(island) > real(0.0)) for (int n = 0; n < <AGAIN> && !(error <= least); ++n) if (!step_again()) break;
+if (error <= least) return true;
+cone_factored(island) = real(1.0);
 for (int n = 0; n < <NEWTONS> && falls && !(error <= least); ++n) { real by; leaps = leaps && leap(); falls = leaps || step_on(by); }
 return falls; };
 // Newton's iteration with a smooth projection, which becomes the right one
@@ -451,8 +481,8 @@ mu = smooth; error = now; if (now <= smooth*scale) { mu *= by > real(0.3) ? <FAL
 error = judge(at_p, at_u, at_f); } }
 mu = real(0.0); };
 // Newton's iteration in both ways in turn, for mechanisms
-const auto solve_jointed = [&]() apart { real best = error; keep();
-for (int round = 0; round < <ROUNDS> && !(error <= least); ++round) { const bool falls = iterate();
+const auto solve_jointed = [&](int island) apart { real best = error; keep();
+for (int round = 0; round < <ROUNDS> && !(error <= least); ++round) { const bool falls = iterate(island);
 if (error < best) { best = error; keep(); }
 if (falls) continue;
 if (best <= <ENOUGH>*scale) { if (round == <ROUNDS> - 1) break;  // other points may be open, or slide
@@ -462,15 +492,15 @@ follow(round == 0 ? wp::min(wp::max(real(10.0)*best/scale, <SMOOTH>), <SMOOTHEST
 take_best(); error = judge(at_p, at_u, at_f); }
 take_best(); error = best; };
 // sweeps, and Newton's iteration before them or, once in a step, after these
-const auto solve_free = [&](int way) apart { const real enough = wp::max(least, sought*usual);
-if (way == <NEWTON>) { iterate(); if (error <= <ENOUGH>*scale) return; }
+const auto solve_free = [&](int island, int way) apart { const real enough = wp::max(least, sought*usual);
+if (way == <NEWTON>) { iterate(island); if (error <= <ENOUGH>*scale) return; }
 const int most = wp::clamp(<ELEMENTS>/wp::max(to - from, 1), <FEWEST>, <MOST_SWEPT>);
 if (swept >= most) return;
 const bool calm = error <= <NEARLY>*enough;  // as at rest, where what is left in one step is there again in the next ones
 int made = sweep((calm ? <CALM> : <FINER>)*enough, calm ? wp::min(<CALMING>, most - swept) : most - swept,
 way == <EITHER> && !helped && !calm);
 error = judge(at_p, at_u, at_f);
-if (error > enough && !calm && way == <EITHER> && !helped) { helped = true; iterate();
+if (error > enough && !calm && way == <EITHER> && !helped) { helped = true; iterate(island);
 if (error > enough) { made += sweep(<FINER>*enough, most - swept - made, false); error = judge(at_p, at_u, at_f); } }
 swept_now = wp::max(swept_now, made); };
 const auto solve_island = [&](int island) apart -> real { const int how = way_of(island);
@@ -479,8 +509,8 @@ const bool known = open_island(island, false);
 const bool as_found = error <= <AS_FOUND>*scale 
 || (how > <NEWTON> && error <= (last || opened ? real(1.0) : <CALM>)*sought*usual);
 if (!as_found) { if (!known) open_island(island, true);
-if (how == <JOINTED>) { if (!last) least = wp::max(least, wp::clamp(<REDUCED>*error, <AS_FOUND>*scale, <NEAR_ENOUGH>*scale)); solve_jointed(); }
-else solve_free(how); }
+if (how == <JOINTED>) { if (!last) least = wp::max(least, wp::clamp(<REDUCED>*error, <AS_FOUND>*scale, <NEAR_ENOUGH>*scale)); solve_jointed(island); }
+else solve_free(island, how); }
 hold = <NEAREST>;
 if (how == <JOINTED>) return error > least ? error/scale : real(0.0);
 return error > wp::max(least, <STOPPED>*usual) ? error/usual : real(0.0); };

@@ -26,6 +26,7 @@ from sharnir.engine.tree.storage import (
     GATHERED,
     HISTORY,
     MEMORY,
+    PREPARED,
     PUSH,
     ROW,
     ROW_APART,
@@ -37,7 +38,6 @@ from sharnir.engine.tree.storage import (
 from sharnir.engine.tree.unrolled import UnrolledTree
 
 PER_LINK = sum(INERTIAL.values())
-PREPARED = START["opens"]  # of the ground, which hands nothing on: 1 where the working memory is prepared
 CHOICES = 32  # by which the number of a guess is multiplied, to be stored with the gear, which is less
 FINEST = 256  # parts into which a step may be divided
 CUTS = 24  # by impacts, at most

@@ -14,9 +14,9 @@ import warp as wp
 from sharnir.cables import CableTable
 from sharnir.collision.data import Contacts, ShapeTable
 from sharnir.engine.tree.build import LOOSE_MASK
-from sharnir.engine.tree.code import PREPARED, stored_fields
+from sharnir.engine.tree.code import stored_fields
 from sharnir.engine.tree.forest import BALL, FREE, HINGE, OFF, PRESCRIBED, ROTOR, SLIDER, SLIDES, TURNS, WELD
-from sharnir.engine.tree.storage import ROW, ROW_APART, START
+from sharnir.engine.tree.storage import PREPARED, ROW, ROW_APART, START
 from sharnir.guard import count_step
 from sharnir.guard_data import Tally
 from sharnir.joint_geometry import child_frame, coordinate, free_axis, parent_frame
