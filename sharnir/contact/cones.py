@@ -54,7 +54,8 @@ bodies are displaced."""
 FINER, CALM, NEARLY, CALMING = 0.3, 0.01, 10.0, 16
 """Of that error: the change by a sweep with which it is likely met; what a calm island is swept to, which misses no more than
 `NEARLY` times that error to begin with, by at most `CALMING` sweeps."""
-AGAIN, CHORD = 3, 0.1  # steps in turn with factors of before, and what each has to leave of the error
+AGAIN, CHORD, RESTS = 3, 0.1, 1e-6  # steps in turn with factors of before, what each has to leave of the error, and the error
+# up to which factors of another step may do
 FEW = 4  # times the joint speeds of an island, at least, of which few have friction or a limit
 FEWEST, MOST_SWEPT, ELEMENTS = 25, 60, 12000
 """Most sweeps of an island in a step: as many as visit so many elements, between both bounds."""
@@ -64,7 +65,7 @@ JOINTED, NEWTON, EITHER, SWEEPS = range(4)
 sweeps, then Newton's iteration where they stall; sweeps alone."""
 VECTORS = ("p", "u", "f", "b", "trial", "trial_u", "trial_f", "direction", "best", "start", "g", "G0", "G1", "G2", "W0", "W1", "W2", "B0", "B1", "B2")
 NUMBERS = ("weight", "part")
-ISLANDS = ("scale", "least", "usual", "by_left", "factored")
+ISLANDS = ("scale", "least", "usual", "factored")
 SPEEDS = ("eta", "row0", "row1", "row2", "delta")
 ENTRIES = ("gain", "mass", "entry")
 """Working memory: numbers of every row, of every row's element, where its first row is, of every joint speed, of every island,
@@ -108,7 +109,7 @@ def cone_solver(real: str) -> str:
         "REDUCED": REDUCED, "NEAR_ENOUGH": NEAR_ENOUGH[kind],
         "SMOOTH": SMOOTH, "SMOOTHEST": SMOOTHEST, "FALLS": FALLS,
         "FINER": FINER, "CALM": CALM, "NEARLY": NEARLY, "CALMING": CALMING,
-        "AGAIN": AGAIN, "CHORD": CHORD, "FEW": FEW, "FEWEST": FEWEST, "MOST_SWEPT": MOST_SWEPT, "ELEMENTS": ELEMENTS, "LOOK": LOOK,
+        "AGAIN": AGAIN, "CHORD": CHORD, "RESTS": RESTS, "FEW": FEW, "FEWEST": FEWEST, "MOST_SWEPT": MOST_SWEPT, "ELEMENTS": ELEMENTS, "LOOK": LOOK,
         "JOINTED": JOINTED, "NEWTON": NEWTON, "EITHER": EITHER, "SWEEPS": SWEEPS,
         "NEWTONS": NEWTONS, "LEAPS": LEAPS, "LINES": LINES, "SMOOTHED": SMOOTHED, "ROUNDS": ROUNDS,
     }  # fmt: skip
@@ -134,7 +135,7 @@ EVERY_ROW = "#define every_row(e, r) for (int e = from; e < to; ++e) for (int r 
 SOLVER = r"""
 int swept = 0; bool helped = false;  // sweeps in the step that is made, and whether Newton's iteration helped them
 bool weighed = false, opened = false, massed = false;  // whether own responses, errors without impulses, and M are known
-bool all_left = false;  // whether h takes the place of J in all islands
+bool by_left = false;  // whether h takes the place of J
 // L⁻¹ and L⁻ᵀ of what is in `eta`: what impulses leave on the joints' own equations, and speeds, of what joints do by themselves
 const auto leave_on = [&](const int rows, const int speeds, const int begin, const int end) apart {
 for (int d = begin; d < end; ++d) { const int row = own_start[d]; real sum = cone_eta(d);
@@ -158,14 +159,14 @@ real x = along(at, i), y = along(at_1, i), z = along(at_2, i);
 for (int j = 0; j < i; ++j) if (where[j] >= first) { const real by = cone_gain(row + where[j]);
 x -= by*left(at, j); y -= by*left(at_1, j); z -= by*left(at_2, j); }
 left(at, i) = x; left(at_1, i) = y; left(at_2, i) = z; } };
-// h of rows, where it is needed, with new factors of the forest
-const auto couple_joints = [&](const int rows, const int speeds, const int islands) apart { massed = false; all_left = true;
-for (int i = 0; i < islands; ++i) { int axes = 0;
-for (int e = first_element[i]; e < first_element[i + 1]; ++e) axes += many_of(e) < size_of(e);
-const bool few = <FEW>*axes <= first_speed[i + 1] - first_speed[i];
-cone_by_left(i) = few ? real(1.0) : real(0.0); all_left = all_left && few;
-for (int e = first_element[i]; e < first_element[i + 1]; ++e)
-if (few || many_of(e) == size_of(e)) leave_left(e, rows, speeds); } };
+// with new factors of the forest: whether h takes the place of J, where few rows see one joint speed alone
+const auto choose_way = [&](const int rows, const int speeds, const int islands) apart { massed = false; int axes = 0;
+for (int e = 0; e < first_element[islands]; ++e) axes += many_of(e) < size_of(e);
+by_left = <FEW>*axes <= speeds;
+for (int i = 0; i < islands; ++i) if (cone_factored(i) > real(1.0)) cone_factored(i) = real(1.0); };
+// what of h and J is not known of rows with several joint speeds
+const auto couple_joints = [&](const int rows, const int speeds, const int islands) apart { if (by_left) return;
+for (int e = 0; e < first_element[islands]; ++e) if (many_of(e) == size_of(e)) leave_left(e, rows, speeds); };
 const auto find_mass = [&](const int rows, const int speeds) apart { massed = true;
 for (int d = 0; d < speeds; ++d) { const int row = own_start[d], first = own_first[d]; const real delta = cone_delta(d);
 const real own = delta > real(0.0) ? real(1.0)/delta : real(<HELD>); cone_row0(d) = own;
@@ -179,7 +180,7 @@ cone_mass(row + s) = sum; } } };
 const auto solve_cones = [&](const int rows, const int islands, const int speeds, const real sought, const bool last)
 apart -> real {
 int from = 0, to = 0, begin = 0, end = 0, swept_now = 0;  // elements and joint speeds of the island that is solved, sweeps
-bool by_left = false; const real* seen = nullptr;  // whether h takes the place of J in it, which stand one after the other
+const real* const seen = by_left ? &left(0, 0) : &along(0, 0);  // numbers of rows, which stand one after the other
 const auto many_seen = [&](int e) { return by_left ? size_of(e) : many_of(e); };
 const auto is_off = [&](int r) { return soft_of(r) < real(0.0); };
 // joint speeds of impulses x, and the speed of a row by joint speeds; with h, by what each joint does by itself, Δ h x
@@ -466,9 +467,9 @@ every_row(e, r) cone_p(r) = cone_start(r);
 error = judge(at_p, at_u, at_f); return false; };
 // Newton's iteration for Coulomb's law; whether the error fell in all its steps
 const auto iterate = [&](int island) apart -> bool { bool falls = true, leaps = true;
-if (cone_factored(island) > real(0.0)) for (int n = 0; n < <AGAIN> && !(error <= least); ++n) if (!step_again()) break;
+if (cone_factored(island) > real(error <= <RESTS>*scale ? 0.0 : 1.0)) for (int n = 0; n < <AGAIN> && !(error <= least); ++n) if (!step_again()) break;
 if (error <= least) return true;
-cone_factored(island) = real(1.0);
+cone_factored(island) = real(2.0);
 for (int n = 0; n < <NEWTONS> && falls && !(error <= least); ++n) { real by; leaps = leaps && leap(); falls = leaps || step_on(by); }
 return falls; };
 // Newton's iteration with a smooth projection, which becomes the right one
@@ -504,7 +505,6 @@ if (error > enough && !calm && way == <EITHER> && !helped) { helped = true; iter
 if (error > enough) { made += sweep(<FINER>*enough, most - swept - made, false); error = judge(at_p, at_u, at_f); } }
 swept_now = wp::max(swept_now, made); };
 const auto solve_island = [&](int island) apart -> real { const int how = way_of(island);
-by_left = cone_by_left(island) > real(0.0); seen = by_left ? &left(0, 0) : &along(0, 0);
 const bool known = open_island(island, false);
 const bool as_found = error <= <AS_FOUND>*scale 
 || (how > <NEWTON> && error <= (last || opened ? real(1.0) : <CALM>)*sought*usual);

@@ -29,6 +29,7 @@ const int* const own_first = sky.data + 2*speeds; const int* const own_start = s
 {cone_solver("double")}
 {{ const int rows = total;
 for (int d = 0; d < speeds; ++d) cone_delta(d) = real(1.0);
+choose_way(rows, speeds, 1);
 couple_joints(rows, speeds, 1);
 for (int r = 0; r < total; ++r) {{ cone_p(r) = p.data[r]; cone_b(r) = b.data[r]; }}
 const real left = solve_cones(total, 1, speeds, real({SWEPT}), way == {JOINTED});

@@ -366,6 +366,8 @@ class AxisLaw(Gear):
 
     def enter(self, c: Any, exact: bool) -> None:
         """It has to do with the speed of its own axis alone, the first one of its path."""
+        for _ in c.rows.when(c.rows.by_left):
+            c.a.add(path_e=c.by_a)
         c.rows.put_responses(c.rows.whole("row_start", c.at), 0, J=[c.by_a])
 
     def start_gap(self, c: Any) -> list[Any]:
@@ -493,15 +495,15 @@ for (int i = 0; i < size; ++i) {place("rest")} -= {at_response("k", "at + i")}*c
 PUSHED = """for (int d = 0; d < n_speeds; ++d) cone_eta(d) = real(0.0);
 for (int c = n_equal_closures; c < n_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
 const int at = row_at(r), size = many_of_closure(c); const int* const where = t_where + t_where_start[c];
-const real* const seen = all_left ? &left(at, 0) : &along(at, 0);
+const real* const seen = by_left ? &left(at, 0) : &along(at, 0);
 for (int i = 0; i < size; ++i) cone_eta(where[i]) += seen[i]*{rest}; }}
-if (!all_left) leave_on_joints(0, n_speeds);"""
+if (!by_left) leave_on_joints(0, n_speeds);"""
 """C++: what impulses of laws, in `rest`, leave on the joints' own equations."""
 USED = {
     "size_of(e)": "(t_where_start[t_of[e] + 1] - t_where_start[t_of[e]])",
     "where_of(e)": "(t_where + t_where_start[t_of[e]])",
     "many_of(e)": f"(t_kind[t_of[e]] == {FRICTION} || t_kind[t_of[e]] == {LIMIT} ? 1 : size_of(e))",
-    "many_of_closure(c)": f"(!all_left && (t_kind[c] == {FRICTION} || t_kind[c] == {LIMIT}) ? 1 : t_where_start[c + 1] - t_where_start[c])",
+    "many_of_closure(c)": f"(!by_left && (t_kind[c] == {FRICTION} || t_kind[c] == {LIMIT}) ? 1 : t_where_start[c + 1] - t_where_start[c])",
     "rows_of(e)": f"(t_kind[t_of[e]] == {CONTACT} ? 3 : 1)",
     "is_loop(r)": "((r) < n_equal)",
     "way_of(i)": "t_way[i]",
@@ -603,17 +605,30 @@ for (int i = 0; i < n_islands; ++i) cone_factored(i) = real(0.0); }}"""
         h = natural(joint, link, (l, n), own)
         self.put_responses(r, at, h=h, k=answer_to_own(joint, link, x, self._response(len(h), "i")))
 
+    by_left = value("by_left", "bool")
+    """Whether h takes the place of J, see `contact.cones`."""
+
     def carry_bounded(self, c: Any) -> None:
-        """J of points of contact: their unit impulses, carried to the ground as if no joint yielded."""
-        with self.program.block(f"if (c >= n_equal_closures && t_kind[c] != {FRICTION} && t_kind[c] != {LIMIT}) {{"):
-            for link, at in self.path(c):
-                for joint in ways(link):
-                    lever = lever_of(joint, link)
-                    for r in c.row_range():
-                        k = c.number(r)
-                        l, n = self.take_act(link, k)
-                        self.put_responses(r, at, J=natural(joint, link, (l, n)))
-                        self.add(link.base, k, (l, n + cross(lever, l)), None, True)
+        """Unit impulses carried to the ground: h, or J, as if no joint yielded."""
+        p = self.program
+        with p.block("if (c >= n_equal_closures && by_left) {"):
+            self._carry(c, True)
+        with p.block(f"else if (c >= n_equal_closures && t_kind[c] != {FRICTION} && t_kind[c] != {LIMIT}) {{"):
+            self._carry(c, False)
+
+    def _carry(self, c: Any, yields: bool) -> None:
+        for link, at in self.path(c):
+            own = link.take("path_e") if yields else 0.0
+            for joint in ways(link):
+                lever, response = lever_of(joint, link), self._response(size_of(joint), "i")
+                for r in c.row_range():
+                    k = c.number(r)
+                    l, n = self.take_act(link, k)
+                    seen = natural(joint, link, (l, n), own)
+                    self.put_responses(r, at, **{"h" if yields else "J": seen})
+                    for by, (g_l, g_n) in zip(seen, gains(joint, link, response) if yields else (), strict=False):
+                        l, n = l - g_l * by, n - g_n * by
+                    self.add(link.base, k, (l, n + cross(lever, l)), None, True)
 
     def _response(self, size: int, i: str) -> list[Any]:
         """Δ of the joint of link i, known or to be written."""
@@ -627,9 +642,9 @@ for (int i = 0; i < n_islands; ++i) cone_factored(i) = real(0.0); }}"""
     def begin_carrying(self) -> None:
         """Δ of all joints, and what couples them, L."""
         p = self.program
-        p.forget("""if (n_rows > n_equal) { const int rows = n_rows, speeds = n_speeds;
+        p.forget("""if (n_rows > n_equal) { const int rows = n_rows, speeds = n_speeds; choose_way(rows, speeds, n_islands);
 for (int d = 0; d < speeds; ++d) { cone_delta(d) = real(1.0); const int row = own_start[d];
-for (int k = own_first[d]; k < d; ++k) cone_gain(row + k) = real(0.0); } }""")
+if (!by_left) for (int k = own_first[d]; k < d; ++k) cone_gain(row + k) = real(0.0); } }""")
         for link in self.tree.links():
             with p.block("if (t_place[i] >= 0) {"):
                 p.say("const int place = t_place[i]; (void)place; int width = 0; real gain[3][6];")
@@ -637,11 +652,12 @@ for (int k = own_first[d]; k < d; ++k) cone_gain(row + k) = real(0.0); } }""")
                     response = know_response(joint, link)
                     for k, x in enumerate(response):
                         p.write(self._response_place("i", k), x)
-                    lever = lever_of(joint, link)
-                    for k, (l, n) in enumerate(gains(joint, link, response)):
-                        for m, x in enumerate((*l, *(n + cross(lever, l)))):
-                            p.write(f"gain[{k}][{m}]", x)
-                        p.say(f"width = {k + 1};")
+                    with p.block("if (!by_left) {"):
+                        lever = lever_of(joint, link)
+                        for k, (l, n) in enumerate(gains(joint, link, response)):
+                            for m, x in enumerate((*l, *(n + cross(lever, l)))):
+                                p.write(f"gain[{k}][{m}]", x)
+                            p.say(f"width = {k + 1};")
                 p.say("const int rows = n_rows, speeds = n_speeds; (void)rows; (void)speeds;")
                 with p.block("for (int up = bases[i]; width > 0 && up >= 0; up = bases[up]) {"):
                     p.say("const int i = up;")
@@ -669,10 +685,10 @@ for (int k = own_first[d]; k < d; ++k) cone_gain(row + k) = real(0.0); } }""")
             for link, joint in self._joints_with_speeds():
                 for k, x in enumerate(own_speeds(joint, link, self._response(size_of(joint), "i"))):
                     p.write(f"number(place + {k})", x)
-            p.forget(f"""{{ const int rows = n_rows, speeds = n_speeds; if (!all_left) follow_joints(0, n_speeds);
+            p.forget(f"""{{ const int rows = n_rows, speeds = n_speeds; if (!by_left) follow_joints(0, n_speeds);
 for (int c = n_equal_closures; c < n_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
 const int at = row_at(r), size = many_of_closure(c); const int* const where = t_where + t_where_start[c];
-const real* const seen = all_left ? &left(at, 0) : &along(at, 0);
+const real* const seen = by_left ? &left(at, 0) : &along(at, 0);
 real sum = real(0.0); for (int i = 0; i < size; ++i) sum += seen[i]*cone_eta(where[i]);
 {self.row_place("rest")} -= sum; }} }}""")
 
@@ -697,7 +713,7 @@ const real held = t_way[i] == {JOINTED} ? real({HELD}) : real({HELD_FREE}); cons
 if (kind == {CONTACT} || kind == {LIMIT}) for (int r = element[e]; r < element[e] + rows_of(e); ++r) {{
 if (!({soft} == real(0.0))) continue;
 real own = real(0.0); const int rows = n_rows, speeds = n_speeds, at = row_at(r); const int* const where = where_of(e);
-if (kind == {LIMIT}) own = along(at, 0)*along(at, 0)*cone_delta(where[0]);
+if (!by_left && kind == {LIMIT}) own = along(at, 0)*along(at, 0)*cone_delta(where[0]);
 else for (int k = 0; k < size_of(e); ++k) own += left(at, k)*left(at, k)*cone_delta(where[k]);
 {near} = {soft} = held*own; }} }}""")
         p.forget("weighed = false;")
