@@ -65,7 +65,7 @@ JOINTED, NEWTON, EITHER, SWEEPS = range(4)
 sweeps, then Newton's iteration where they stall; sweeps alone."""
 VECTORS = ("p", "u", "f", "b", "trial", "trial_u", "trial_f", "direction", "best", "start", "g", "G0", "G1", "G2", "W0", "W1", "W2", "B0", "B1", "B2")
 NUMBERS = ("weight", "part")
-ISLANDS = ("scale", "least", "usual", "factored")
+ISLANDS = ("scale", "least", "usual", "factored", "rubs")
 SPEEDS = ("eta", "row0", "row1", "row2", "delta")
 ENTRIES = ("gain", "mass", "entry")
 """Working memory: numbers of every row, of every row's element, where its first row is, of every joint speed, of every island,

@@ -409,8 +409,9 @@ class Friction(AxisLaw):
         c.force = Vector(p, 0.0, 0.0)
         held = absolute(p) < c.row(0, "high") * (1.0 - 1e-9)
         stops = held & not_(a.stuck > 0.5) & (absolute(a.u0) > 0.0)
-        a.stuck = select(held, 1.0, 0.0)
-        return stops
+        a.stuck, c.hits = select(held, 1.0, 0.0), select(stops, 1.0, 0.0)
+        c.rows.note_rubbing(held)
+        return False  # see `keep_laws`
 
 
 class Limit(AxisLaw):
@@ -747,6 +748,7 @@ if (wp::abs(now - {self._place("high", "r")}) > real({SETTLED})*now) ++changed; 
         p = self.program
         with self.tree.sweep(), p.block("for (int c = n_equal_closures; c < n_closures; ++c) {"):
             self.say_ends()
+            p.say("const int rows = n_rows, speeds = n_speeds; (void)rows; (void)speeds;")
             for kind, law in LAWS.items():
                 with p.block(f"{'' if kind == CONTACT else 'else '}if (t_kind[c] == {kind}) {{"):
                     yield ClosureView(self, "c"), law
@@ -769,16 +771,28 @@ if (wp::abs(now - {self._place("high", "r")}) > real({SETTLED})*now) ++changed; 
             p.say(f"const Place rows_island = {self.tree.row_place('(int)' + self.tree.place('own', 'island', 0))};")
             yield LinkView(self.tree, "island")
 
+    def note_rubbing(self, held: Any) -> None:
+        """An axis slides in the island of a closure, unless friction holds it."""
+        for _ in self.when(not_(held)):
+            self.program.say("cone_rubs(t_island[t_root[t_a[c]]]) = real(1.0);")
+
     def keep_laws(self) -> None:
+        """What laws did in the step; where something stopped, velocities are projected. Friction stops axes at the end of a step:
+        what is left then of velocities that do not fit joints and contacts goes to and fro once no axis of an island slides."""
         p = self.program
         if self.more:
             release_wheels(self.tree)
+        rubs = "{ const int rows = n_rows, speeds = n_speeds; for (int i = 0; i < n_islands; ++i) cone_rubs(i) = real(0.0); }"
+        p.forget(rubs)
         for c, law in self.laws():
             stopped = law.keep(c)
             p.write(
                 "stopped", node("?", stopped, value("(wp::max(t_a[c], t_b[c]) + 1)", "int"), p.read("stopped", "int"), kind="int")
             )
 
+        p.forget(f"""{{ const int rows = n_rows, speeds = n_speeds; for (int c = n_equal_closures; c < n_closures; ++c)
+if (t_kind[c] == {FRICTION} && {self.field_place("c", "hits", 0)} > real(0.5) && cone_rubs(t_island[t_root[t_a[c]]]) == real(0.0))
+stopped = t_a[c] + 1; }}""")
         if self.more:
             turn_wheels(self.tree)
 
