@@ -51,7 +51,7 @@ from sharnir.sensors.table import SensorDescription, add_sensor
 from sharnir.shapes import Shape
 from sharnir.spatial import quat_rotate, unit_quat
 from sharnir.terrain import Terrain
-from sharnir.types import load_modules
+from sharnir.types import begin_modules, load_modules
 
 log = logging.getLogger("sharnir")
 FAR = 5.0  # body widths: a rope tied to it from farther off may be a mistake
@@ -141,7 +141,7 @@ class Scene(Telling):
             path: of a kinematic body, time (s) → (position, rotation), or position alone.
             material: how its surface rubs and bounces; `Material()` if None.
             collision: what touches others, a shape or several in the body's frame; `shape` if None. A `Mesh` is its triangles on
-                a body that does not move, and its convex hull on one that does.
+                a body that does not move, and its convex hull on one that does, or convex parts (`Mesh(…, decompose=True)`).
             collide: False: it touches nothing. True: as None, and turns contact on (see Scene).
             group: bits of the groups it belongs to (1 if None), or (those, bits of the groups it touches), or a list of such
                 pairs, one per shape of `collision`.
@@ -495,12 +495,13 @@ class Scene(Telling):
 
     # ---- model ----
 
-    def build(self, worlds: int = 1, device: str = "cpu") -> Model:
+    def build(self, worlds: int = 1, device: str = "cpu", begin: Callable[[Model], None] | None = None) -> Model:
         """The Model: checked, assembled, with the redundant rows of its loops found and reported by name.
 
         Args:
             worlds: number of copies that run at once.
             device: "cpu" or "cuda:0".
+            begin: is called with the Model of one world before its start is found.
         """
         if len(self.bodies) == 1 and not self.ropes:
             raise SceneError("the scene is empty: add a body")
@@ -510,12 +511,16 @@ class Scene(Telling):
         if not isinstance(worlds, int) or worlds < 1:
             raise SceneError(f"worlds is a whole number of at least 1, got {worlds!r}")
         self._free_of_point_joints()
-        words = self.touch.missing()
-        if words is not None and words not in self.notes:
-            self._note(words)
+        missing = self.touch.missing()
+        for words in ([] if missing is None else [missing]) + self.touch.filled(list(self.bodies.values())):
+            if words not in self.notes:
+                self._note(words)
         self._built = True
-        load_modules([read_joints.module], device)
+        begin_modules([read_joints.module], device)
         one = self._tables(1, device)  # on a GPU too: a CPU's kernels need not be compiled then
+        if begin is not None:
+            begin(one)
+        load_modules([read_joints.module], device)
         state = one.state()
         assembly.assemble_start(one, state)
         redundant, rigid, shaky = assembly.look_at_loops(one, state)

@@ -63,7 +63,28 @@ LOOK = 8  # sweeps between looks at whether they stall
 JOINTED, NEWTON, EITHER, SWEEPS = range(4)
 """Methods by which an island is solved: Newton's iteration, at kinks with a smooth projection; Newton's iteration, then sweeps;
 sweeps, then Newton's iteration where they stall; sweeps alone."""
-VECTORS = ("p", "u", "f", "b", "trial", "trial_u", "trial_f", "direction", "best", "start", "g", "G0", "G1", "G2", "W0", "W1", "W2", "B0", "B1", "B2")
+VECTORS = (
+    "p",
+    "u",
+    "f",
+    "b",
+    "trial",
+    "trial_u",
+    "trial_f",
+    "direction",
+    "best",
+    "start",
+    "g",
+    "G0",
+    "G1",
+    "G2",
+    "W0",
+    "W1",
+    "W2",
+    "B0",
+    "B1",
+    "B2",
+)
 NUMBERS = ("weight", "part")
 ISLANDS = ("scale", "least", "usual", "factored", "rubs")
 SPEEDS = ("eta", "row0", "row1", "row2", "delta")
@@ -109,7 +130,8 @@ def cone_solver(real: str) -> str:
         "REDUCED": REDUCED, "NEAR_ENOUGH": NEAR_ENOUGH[kind],
         "SMOOTH": SMOOTH, "SMOOTHEST": SMOOTHEST, "FALLS": FALLS,
         "FINER": FINER, "CALM": CALM, "NEARLY": NEARLY, "CALMING": CALMING,
-        "AGAIN": AGAIN, "CHORD": CHORD, "RESTS": RESTS, "FEW": FEW, "FEWEST": FEWEST, "MOST_SWEPT": MOST_SWEPT, "ELEMENTS": ELEMENTS, "LOOK": LOOK,
+        "AGAIN": AGAIN, "CHORD": CHORD, "RESTS": RESTS, "FEW": FEW,
+        "FEWEST": FEWEST, "MOST_SWEPT": MOST_SWEPT, "ELEMENTS": ELEMENTS, "LOOK": LOOK,
         "JOINTED": JOINTED, "NEWTON": NEWTON, "EITHER": EITHER, "SWEEPS": SWEEPS,
         "NEWTONS": NEWTONS, "LEAPS": LEAPS, "LINES": LINES, "SMOOTHED": SMOOTHED, "ROUNDS": ROUNDS,
     }  # fmt: skip
@@ -342,7 +364,7 @@ take_direction(); return true; };
 const auto weigh = [&]() apart { for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e), size = size_of(e);
 const int* const where = where_of(e);
 real w = real(0.0);
-if (many_seen(e) < size) { w = along(row_at(r), 0)*along(row_at(r), 0)*cone_delta(where[0]);  // with its base at rest, as it is near to
+if (many_seen(e) < size) { const real by = along(row_at(r), 0); w = by*by*cone_delta(where[0]);  // as with its base at rest
 cone_weight(r) = w > real(0.0) ? w : real(1.0); continue; }
 for (int k = 0; k < rs; ++k) { real x = real(0.0), y = real(0.0), z = real(0.0); const int at = row_at(r + k);
 const int at_1 = row_at(r + rs/2), at_2 = row_at(r + rs - 1);
@@ -467,10 +489,12 @@ every_row(e, r) cone_p(r) = cone_start(r);
 error = judge(at_p, at_u, at_f); return false; };
 // Newton's iteration for Coulomb's law; whether the error fell in all its steps
 const auto iterate = [&](int island) apart -> bool { bool falls = true, leaps = true;
-if (cone_factored(island) > real(error <= <RESTS>*scale ? 0.0 : 1.0)) for (int n = 0; n < <AGAIN> && !(error <= least); ++n) if (!step_again()) break;
+if (cone_factored(island) > real(error <= <RESTS>*scale ? 0.0 : 1.0))
+for (int n = 0; n < <AGAIN> && !(error <= least); ++n) if (!step_again()) break;
 if (error <= least) return true;
 cone_factored(island) = real(2.0);
-for (int n = 0; n < <NEWTONS> && falls && !(error <= least); ++n) { real by; leaps = leaps && leap(); falls = leaps || step_on(by); }
+for (int n = 0; n < <NEWTONS> && falls && !(error <= least); ++n) { real by;
+leaps = leaps && leap(); falls = leaps || step_on(by); }
 return falls; };
 // Newton's iteration with a smooth projection, which becomes the right one
 const auto follow = [&](real start, real& best) apart { mu = start; error = judge(at_p, at_u, at_f);
@@ -509,7 +533,8 @@ const bool known = open_island(island, false);
 const bool as_found = error <= <AS_FOUND>*scale 
 || (how > <NEWTON> && error <= (last || opened ? real(1.0) : <CALM>)*sought*usual);
 if (!as_found) { if (!known) open_island(island, true);
-if (how == <JOINTED>) { if (!last) least = wp::max(least, wp::clamp(<REDUCED>*error, <AS_FOUND>*scale, <NEAR_ENOUGH>*scale)); solve_jointed(island); }
+if (how == <JOINTED>) { if (!last) least = wp::max(least, wp::clamp(<REDUCED>*error, <AS_FOUND>*scale, <NEAR_ENOUGH>*scale));
+solve_jointed(island); }
 else solve_free(island, how); }
 hold = <NEAREST>;
 if (how == <JOINTED>) return error > least ? error/scale : real(0.0);

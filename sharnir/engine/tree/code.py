@@ -312,7 +312,8 @@ if (rest != real(1.0)) {{ part *= rest; tolerance *= rest;
             solve(tree)
             missed = f"(failed && !(change <= real({LOOSE})*rounding))"
             if tree.rows:
-                missed = f"({missed} || (size > 1 && {tree.rows.are_apart()}))"
+                long = "size*part > real(1.0)" if tree.laws_are_rows else "size > 1"  # enough to be divided
+                missed = f"({missed} || ({long} && {tree.rows.are_apart()}))"
             p.say(f"if ({missed} && !(coarse && count >= most)) {{")
             p.say("failed = 0; if (onward > real(0.0)) { onward = real(0.0); restarted = true; continue; }")
             p.say("onward = real(1.0);")

@@ -18,24 +18,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sharnir.contact.cones import ELASTIC, ENTRIES, ISLANDS, JOINTED, NUMBERS, PARTED, SPEEDS, STOPPED, SWEPT, VECTORS, cone_solver
+from sharnir.contact.cones import (
+    ELASTIC,
+    ENTRIES,
+    ISLANDS,
+    JOINTED,
+    NUMBERS,
+    PARTED,
+    SPEEDS,
+    STOPPED,
+    SWEPT,
+    VECTORS,
+    cone_solver,
+)
 from sharnir.emit.algebra import ZERO, Symmetric, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, minimum, node, select, sqrt, value
 from sharnir.engine.tree.cast_rows import press_wheel, release_wheels, share_wheel, strike_wheel, turn_wheels
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, ROLLING, SPINNING
 from sharnir.engine.tree.islands import find_islands
-from sharnir.engine.tree.joint_speeds import (
-    add_own,
-    answer_to_own,
-    gains,
-    know_response,
-    lever_of,
-    natural,
-    own_speeds,
-    size_of,
-)
-from sharnir.engine.tree.row_storage import RESPONSES, ClosureView, LoopRows, RowLoopTree
-from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches, ways
+from sharnir.engine.tree.row_storage import ClosureView, RowLoopTree
+from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches
+from sharnir.engine.tree.speed_rows import PUSHED, SpeedRows
 from sharnir.engine.tree.storage import PREPARED, LinkView
 from sharnir.engine.tree.turning import with_gyroscopic
 from sharnir.engine.tree.turning_rows import Rolling, Spinning, across_of, direction
@@ -46,6 +49,7 @@ NUMBERS_OF_STEP = ("usual_speed", "unsolved", "unmet", "overlap", "bounce", "tak
 UNBOUNDED = 1e30
 SLOW, SLANTED = 1e-3, 1e-6  # of what falls in a step, and of the speed of a point: approaches that are no impact
 SLOP = 1e-5  # of the scene's length: an overlap that is as small is left alone
+LEAST_HELD = 1e-6  # of what a row could respond without joints: one that responds less is dependent in the finest parts of a step
 BOUNCES = 2.0  # times what falls in a step: what approaches more slowly is not thrown back
 IMPACTS = 40  # rounds of impacts that follow each other in an instant
 PARTINGS = 10  # rounds, at most, in which overlapping bodies are displaced
@@ -493,18 +497,12 @@ const int at = row_at(r), size = t_where_start[c + 1] - t_where_start[c]; const 
 for (int i = 0; i < size; ++i) {place("rest")} -= {at_response("k", "at + i")}*cone_eta(where[i]); }} }} }}"""
 
 
-PUSHED = """for (int d = 0; d < n_speeds; ++d) cone_eta(d) = real(0.0);
-for (int c = n_equal_closures; c < n_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
-const int at = row_at(r), size = many_of_closure(c); const int* const where = t_where + t_where_start[c];
-const real* const seen = by_left ? &left(at, 0) : &along(at, 0);
-for (int i = 0; i < size; ++i) cone_eta(where[i]) += seen[i]*{rest}; }}
-if (!by_left) leave_on_joints(0, n_speeds);"""
-"""C++: what impulses of laws, in `rest`, leave on the joints' own equations."""
 USED = {
     "size_of(e)": "(t_where_start[t_of[e] + 1] - t_where_start[t_of[e]])",
     "where_of(e)": "(t_where + t_where_start[t_of[e]])",
     "many_of(e)": f"(t_kind[t_of[e]] == {FRICTION} || t_kind[t_of[e]] == {LIMIT} ? 1 : size_of(e))",
-    "many_of_closure(c)": f"(!by_left && (t_kind[c] == {FRICTION} || t_kind[c] == {LIMIT}) ? 1 : t_where_start[c + 1] - t_where_start[c])",
+    "many_of_closure(c)": f"(!by_left && (t_kind[c] == {FRICTION} || t_kind[c] == {LIMIT}) ? 1 "
+    ": t_where_start[c + 1] - t_where_start[c])",
     "rows_of(e)": f"(t_kind[t_of[e]] == {CONTACT} ? 3 : 1)",
     "is_loop(r)": "((r) < n_equal)",
     "way_of(i)": "t_way[i]",
@@ -531,12 +529,10 @@ def solver_text(real: str, place: Any, at_response: Any) -> str:
     return "\n".join([*(f"#define {name} {text}" for name, text in used.items()), cone_solver(real)])
 
 
-class LawRows(LoopRows):
+class LawRows(SpeedRows):
     """Rows of any forest with those of laws, which are others in every step: every world has its own tables."""
 
     kinds = WITH_LAWS
-    kept = (*RESPONSES, "k")
-    of_speeds = ("J", "h")
 
     def tables_of_world(self, owner: str) -> str:
         return f" + w*{owner}row_table_size"
@@ -577,129 +573,13 @@ for (int i = 0; i < n_islands; ++i) cone_factored(i) = real(0.0); }}"""
     def undefined(self) -> list[str]:
         return [f"#undef {name}" for name in MACROS]
 
+    held = value(f"wp::min(held*(dt/h)*(dt/h)*(dt/h), real({LEAST_HELD}))")
+    """The finer a step is divided, the sooner a row of a loop counts as dependent: near a singular pose some are, but for
+    rounding, and passes part where they get impulses; what they leave open is then closed."""
+
     def where_dependent(self) -> Iterator[None]:
         with self.program.block("if (c < n_equal_closures) {"):
             yield
-
-    def take_act(self, link: Any, k: Any) -> Any:
-        """The unit impulse of a row on a link, which is zero again afterwards."""
-        places = self._sums(link, k)[:6]
-        x = [self.program.read(p) for p in places]
-        for p in places:
-            self.program.write(p, 0.0)
-        return Vector(*x[:3]), Vector(*x[3:])
-
-    def add(self, link: Any, k: Any, act: Any, rate: Any, bounded: bool = False) -> None:
-        if not bounded:
-            super().add(link, k, act, rate)
-            return
-        for place, x in zip(self._sums(link, k), (y for vector in act for y in vector), strict=False):
-            self.program.write(place, self.program.read(place) + x)
-
-    def closures_by_path(self) -> Iterator[Any]:
-        with self.tree.sweep(), self.program.block("for (int c = 0; c < n_equal_closures; ++c) {"):
-            self.say_ends()
-            yield ClosureView(self, "c")
-
-    def see_speeds(self, joint: Any, link: Any, r: Any, at: Any, act: Any, x: list[Any]) -> None:
-        l, n, own = act
-        h = natural(joint, link, (l, n), own)
-        self.put_responses(r, at, h=h, k=answer_to_own(joint, link, x, self._response(len(h), "i")))
-
-    by_left = value("by_left", "bool")
-    """Whether h takes the place of J, see `contact.cones`."""
-
-    def carry_bounded(self, c: Any) -> None:
-        """Unit impulses carried to the ground: h, or J, as if no joint yielded."""
-        p = self.program
-        with p.block("if (c >= n_equal_closures && by_left) {"):
-            self._carry(c, True)
-        with p.block(f"else if (c >= n_equal_closures && t_kind[c] != {FRICTION} && t_kind[c] != {LIMIT}) {{"):
-            self._carry(c, False)
-
-    def _carry(self, c: Any, yields: bool) -> None:
-        for link, at in self.path(c):
-            own = link.take("path_e") if yields else 0.0
-            for joint in ways(link):
-                lever, response = lever_of(joint, link), self._response(size_of(joint), "i")
-                for r in c.row_range():
-                    k = c.number(r)
-                    l, n = self.take_act(link, k)
-                    seen = natural(joint, link, (l, n), own)
-                    self.put_responses(r, at, **{"h" if yields else "J": seen})
-                    for by, (g_l, g_n) in zip(seen, gains(joint, link, response) if yields else (), strict=False):
-                        l, n = l - g_l * by, n - g_n * by
-                    self.add(link.base, k, (l, n + cross(lever, l)), None, True)
-
-    def _response(self, size: int, i: str) -> list[Any]:
-        """Δ of the joint of link i, known or to be written."""
-        return [self.program.read(self._response_place(i, k)) for k in range(size)]
-
-    @staticmethod
-    def _response_place(i: str, k: Any) -> str:
-        place = f"{len(VECTORS) + len(NUMBERS)}*n_rows + {SPEEDS.index('delta')}*n_speeds + t_place[{i}] + {k}"
-        return f"number(at_cone + {place})"
-
-    def begin_carrying(self) -> None:
-        """Δ of all joints, and what couples them, L."""
-        p = self.program
-        p.forget("""if (n_rows > n_equal) { const int rows = n_rows, speeds = n_speeds; choose_way(rows, speeds, n_islands);
-for (int d = 0; d < speeds; ++d) { cone_delta(d) = real(1.0); const int row = own_start[d];
-if (!by_left) for (int k = own_first[d]; k < d; ++k) cone_gain(row + k) = real(0.0); } }""")
-        for link in self.tree.links():
-            with p.block("if (t_place[i] >= 0) {"):
-                p.say("const int place = t_place[i]; (void)place; int width = 0; real gain[3][6];")
-                for joint in ways(link):
-                    response = know_response(joint, link)
-                    for k, x in enumerate(response):
-                        p.write(self._response_place("i", k), x)
-                    with p.block("if (!by_left) {"):
-                        lever = lever_of(joint, link)
-                        for k, (l, n) in enumerate(gains(joint, link, response)):
-                            for m, x in enumerate((*l, *(n + cross(lever, l)))):
-                                p.write(f"gain[{k}][{m}]", x)
-                            p.say(f"width = {k + 1};")
-                p.say("const int rows = n_rows, speeds = n_speeds; (void)rows; (void)speeds;")
-                with p.block("for (int up = bases[i]; width > 0 && up >= 0; up = bases[up]) {"):
-                    p.say("const int i = up;")
-                    self.tree.say_link()
-                    for joint in ways(link):
-                        with p.block("for (int k = 0; k < width; ++k) {"):
-                            l, n = (Vector(*(p.read(f"gain[k][{m}]") for m in of)) for of in (range(3), range(3, 6)))
-                            for m, x in enumerate(natural(joint, link, (l, n))):
-                                p.write(f"cone_gain(t_own_start[t_place[i] + {m}] + place + k)", x)
-                            for m, x in enumerate(n + cross(lever_of(joint, link), l)):
-                                p.write(f"gain[k][{3 + m}]", x)
-
-    def _joints_with_speeds(self) -> Iterator[tuple[Any, Any]]:
-        """Links whose joint speeds rows change, and their joints; these speeds are from `place` on."""
-        p = self.program
-        for link in self.tree.links():
-            with p.block("if (t_place[i] >= 0) {"):
-                p.say(f"const int place = at_cone + {len(VECTORS) + len(NUMBERS)}*n_rows + t_place[i]; (void)place;")
-                for joint in ways(link):
-                    yield link, joint
-
-    def answer_along_speeds(self) -> None:
-        p = self.program
-        with p.block("if (n_rows > n_equal) {"):
-            for link, joint in self._joints_with_speeds():
-                for k, x in enumerate(own_speeds(joint, link, self._response(size_of(joint), "i"))):
-                    p.write(f"number(place + {k})", x)
-            p.forget(f"""{{ const int rows = n_rows, speeds = n_speeds; if (!by_left) follow_joints(0, n_speeds);
-for (int c = n_equal_closures; c < n_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
-const int at = row_at(r), size = many_of_closure(c); const int* const where = t_where + t_where_start[c];
-const real* const seen = by_left ? &left(at, 0) : &along(at, 0);
-real sum = real(0.0); for (int i = 0; i < size; ++i) sum += seen[i]*cone_eta(where[i]);
-{self.row_place("rest")} -= sum; }} }}""")
-
-    def correct_along_speeds(self) -> None:
-        p = self.program
-        with p.block("if (n_rows > n_equal) {"):
-            p.forget(f"{{ const int rows = n_rows, speeds = n_speeds; {PUSHED.format(rest=self.row_place('rest'))} }}")
-            for link, joint in self._joints_with_speeds():
-                size = size_of(joint)
-                add_own(joint, link, self._response(size, "i"), [p.read(f"number(place + {k})") for k in range(size)])
 
     def factor(self) -> None:
         """Which rows of loops depend on others, and get no impulse. (Newton's iteration has another matrix in every step.)"""

@@ -142,7 +142,7 @@ if (speeds > t_first_speed[islands]) { t_way[islands] = jointed; t_first_speed[+
 // the first speed of what hangs on a link, in `next`
 for (int i = 0; i < links; ++i) t_next[i] = t_place[i] >= 0 ? t_place[i] : speeds;
 for (int i = links - 1; i >= 0; --i) { int first = t_next[i];
-if (t_width[i] > 0) for (int d = 0; d < t_width[i]; ++d) t_own_first[t_place[i] + d] = first < t_place[i] ? first : t_place[i] + d;
+for (int d = 0; d < t_width[i]; ++d) t_own_first[t_place[i] + d] = first < t_place[i] ? first : t_place[i] + d;
 if (bases[i] >= 0) t_next[bases[i]] = wp::min(t_next[bases[i]], first); }
 for (int d = 0, at_own = 0; d <= speeds; ++d) { t_own_start[d] = at_own - (d < speeds ? t_own_first[d] : 0);
 if (d < speeds) at_own += d - t_own_first[d] + 1; }

@@ -1,9 +1,9 @@
 """Joint speeds in coordinates in which the joints' own responses are diagonal, and what couples them (`contact.cones`).
 
-The response of every joint alone, with its base at rest and all that hangs on it, is D = ℓ Δ ℓᵀ, ℓ lower with a unit diagonal. Rows
-see joint speeds v by J: in coordinates of v in which D is Δ, of a unit impulse (l, n) at the link, carried to its joint as if no
-joint yielded (`natural`). What joints that hang on it make of an impulse is L (`gains`): a unit of their own equation leaves
-−(l, n) on the base, and that, carried on to the ground, leaves L on every joint of the way. So
+The response of every joint alone, with its base at rest and all that hangs on it, is D = ℓ Δ ℓᵀ, ℓ lower with a unit diagonal.
+Rows see joint speeds v by J: in coordinates of v in which D is Δ, of a unit impulse (l, n) at the link, carried to its joint as
+if no joint yielded (`natural`). What joints that hang on it make of an impulse is L (`gains`): a unit of their own equation
+leaves −(l, n) on the base, and that, carried on to the ground, leaves L on every joint of the way. So
 
     M = L Δ⁻¹ Lᵀ           inertia in joint coordinates
     h = L⁻¹ J              what a unit impulse leaves on every joint, which yields by Δ h

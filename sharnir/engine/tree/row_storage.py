@@ -17,7 +17,7 @@ from sharnir.engine.tree.closures import OF_CABLES, OF_CASTS, PARAMETERS, RUN, R
 from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.number_tree import NumberTree
 from sharnir.engine.tree.rows import CLOSURES, assemble, factor_rows, substitute
-from sharnir.engine.tree.storage import CLOSED, ROW_APART, LinkView, LoopTree, numbers, pack
+from sharnir.engine.tree.storage import CLOSED, LinkView, LoopTree, numbers, pack
 
 MOST = 3  # rows of a closure
 CLOSES = 0.1  # of the gap of a weld, in a step

@@ -290,6 +290,13 @@ def forget_memory(t: wp.array(dtype=TreeStep), w: int):
 
 
 @wp.func
+def forget_other_memory(t: wp.array(dtype=TreeStep), w: int):
+    """The same where it was another world's, or specialized steps were made."""
+    if t[0].special == 1 or t[0].memory_worlds < t[0].worlds:
+        forget_memory(t, w)
+
+
+@wp.func
 def recall(t: wp.array(dtype=TreeStep), i: int, what: int, w: int) -> real:
     """A number of a link in the working memory."""
     return t[0].memory[(MEMORY_ROW * (i + 1) + what) * t[0].memory_number + memory_of(t, w)]
@@ -361,12 +368,10 @@ def laws_act(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int) -> int:
 @wp.func
 def is_driven(t: wp.array(dtype=TreeStep), j: int, w: int) -> bool:
     """Whether laws or efforts act on the axes of a joint."""
-    if t[0].control.acts[j, w] != 0:
-        return True
+    driven = t[0].control.acts[j, w] != 0
     for k in range(t[0].joints.v_size[j]):
-        if t[0].control.joint_force[t[0].joints.v_start[j] + k, w] != real(0.0):
-            return True
-    return False
+        driven = driven or t[0].control.joint_force[t[0].joints.v_start[j] + k, w] != real(0.0)
+    return driven
 
 
 @wp.func
