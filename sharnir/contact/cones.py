@@ -54,6 +54,7 @@ bodies are displaced."""
 FINER, CALM, NEARLY, CALMING = 0.3, 0.01, 10.0, 16
 """Of that error: the change by a sweep with which it is likely met; what a calm island is swept to, which misses no more than
 `NEARLY` times that error to begin with, by at most `CALMING` sweeps."""
+NEW = 0.01  # error, of that without impulses, from which on other points stick, slide or open, which a sweep finds at less cost
 AGAIN, CHORD, RESTS = 3, 0.1, 1e-6  # steps in turn with factors of before, what each has to leave of the error, and the error
 # up to which factors of another step may do
 FEW = 4  # times the joint speeds of an island, at least, of which few have friction or a limit
@@ -130,7 +131,7 @@ def cone_solver(real: str) -> str:
         "REDUCED": REDUCED, "NEAR_ENOUGH": NEAR_ENOUGH[kind],
         "SMOOTH": SMOOTH, "SMOOTHEST": SMOOTHEST, "FALLS": FALLS,
         "FINER": FINER, "CALM": CALM, "NEARLY": NEARLY, "CALMING": CALMING,
-        "AGAIN": AGAIN, "CHORD": CHORD, "RESTS": RESTS, "FEW": FEW,
+        "NEW": NEW, "AGAIN": AGAIN, "CHORD": CHORD, "RESTS": RESTS, "FEW": FEW,
         "FEWEST": FEWEST, "MOST_SWEPT": MOST_SWEPT, "ELEMENTS": ELEMENTS, "LOOK": LOOK,
         "JOINTED": JOINTED, "NEWTON": NEWTON, "EITHER": EITHER, "SWEEPS": SWEEPS,
         "NEWTONS": NEWTONS, "LEAPS": LEAPS, "LINES": LINES, "SMOOTHED": SMOOTHED, "ROUNDS": ROUNDS,
@@ -506,7 +507,9 @@ mu = smooth; error = now; if (now <= smooth*scale) { mu *= by > real(0.3) ? <FAL
 error = judge(at_p, at_u, at_f); } }
 mu = real(0.0); };
 // Newton's iteration in both ways in turn, for mechanisms
-const auto solve_jointed = [&](int island) apart { real best = error; keep();
+const auto solve_jointed = [&](int island) apart {
+if (error > <NEW>*scale && (by_left || last)) { sweep(real(0.0), 3, false); error = judge(at_p, at_u, at_f); }
+real best = error; keep();
 for (int round = 0; round < <ROUNDS> && !(error <= least); ++round) { const bool falls = iterate(island);
 if (error < best) { best = error; keep(); }
 if (falls) continue;
