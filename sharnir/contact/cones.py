@@ -42,7 +42,7 @@ SMALL = {"double": 1e-12, "single": 1e-6}  # error, of that without impulses, wh
 ENOUGH = {"double": 1e-9, "single": 1e-5}  # and which is left as it is where it does not fall any more
 REDUCED, NEAR_ENOUGH = 1e-5, {"double": 1e-8, "single": 1e-4}  # what an iteration in a step leaves of the error that it found,
 # and at most of that without impulses: passes of the step that follow find the rest of it, reduced as their own errors are
-AS_FOUND = {"double": 1e-9, "single": 1e-5}  # error up to which impulses stay as they are: rounding of gaps, which is not
+AS_FOUND = {"double": 1e-10, "single": 1e-5}  # error up to which impulses stay as they are: rounding of gaps, which is not
 # to be met by impulses that rows which depend on each other leave open, would change these in every pass
 SMOOTH, SMOOTHEST, FALLS = 1e-4, 0.1, 0.2  # μ to begin with, at least and at most, of the scale; what a step leaves of it
 NEWTONS, LEAPS, LINES, SMOOTHED, ROUNDS = 10, 2, 6, 40, 3
