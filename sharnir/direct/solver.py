@@ -239,7 +239,7 @@ class SolverDirect(TreeSolver):
         if iterations is not None:
             most, laws = min(self._least + iterations, most), min(-(-iterations // self._anew), laws)
         left = max(1, int(HEARD / self._takes())) if self._leaves else NEVER
-        return [laws, self.closing_iterations, most, coarse, self._least, self._anew, left, headway]
+        return [laws, self.closing_iterations, most, coarse, self._least, self._anew, left, headway, 0]
 
     def _looks(self, tree: Links) -> int:
         """Not at all: `State.open` is what its passes left open; but what overlaps is moved after them."""
@@ -424,13 +424,14 @@ class SolverDirect(TreeSolver):
         if not self._more:
             self._more, self._caps_here = self._capture(*[self._launch] * AT_ONCE), self.settings.iterations.numpy()
         goes_on = self._caps_here
+        goes_on[8] = n if self._trees is not None and self._trees.measures else 0  # else the guard reads what each carries
         self._replay(self._graphs, 1)
         goes_on[7] = 1
         try:
             self._replay(self._more, (n - 1) // AT_ONCE)
             self._replay(self._graphs, (n - 1) % AT_ONCE)
         finally:
-            goes_on[7] = 0
+            goes_on[7] = goes_on[8] = 0
 
     def _make_left(self, n: int) -> None:
         """Make the steps that specialized code left to the code for any forest."""

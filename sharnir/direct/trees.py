@@ -13,7 +13,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.engine.tree.around import BLOCK, begin_links, begin_worlds, end_joints, end_links, end_worlds
-from sharnir.engine.tree.build import Plan
+from sharnir.engine.tree.build import LOOSE_MASK, Plan
 from sharnir.engine.tree.closures import CAST, ROWS, RowTables, closures_of
 from sharnir.engine.tree.closures import PARAMETERS as CLOSURE_NUMBERS
 from sharnir.engine.tree.contact_runtime import entries_of, law_memory, room_of, table_room
@@ -138,12 +138,13 @@ class Trees:
         return not other and len(model.com) > 0 and known
 
     def loosen(self, control: Control) -> bool:
-        """Give room to joints that are disabled now, or may break; whether more of them have it than had."""
+        """Give room to joints that are disabled now, may break or may do nothing; whether more of them have it than had."""
         m = self.model
         if not self.closures or not m.joint_kinds:
             return False
         off = (control.enabled.numpy() == 0).any(-1) | ~m.joint_enabled
         off |= np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) < 1e30
+        off |= [kind.mask == LOOSE_MASK for kind in m.joint_kinds]
         before, self.loose = self.loose, self.loose | set(np.flatnonzero(off).tolist())
         return self.loose != before
 
@@ -176,7 +177,7 @@ class Trees:
         least = LEAST_OF_LOOPS if self.closures else 0
         most = MOST_PASSES if iterations is None else max(iterations, least)
         steps = max(1, int(HEARD / (4 * self.takes))) if wp.get_device(self.model.device).is_cpu else NEVER
-        return [0, PASSES, most, int(iterations is not None), 0, 1, steps, 0]
+        return [0, PASSES, most, int(iterations is not None), 0, 1, steps, 0, 0]
 
     def bind(self, state: State, control: Control) -> tuple[Any, Any]:
         """The structure for these arrays, as an array of one, and itself."""
@@ -232,7 +233,7 @@ class Trees:
         t.breakable = int(((strength < 1e30) & (strength > 0)).any())
         t.work, t.taken, t.unsolved = self.work, self.taken, self.unsolved
         fill(t, m, n, "turn origin")
-        fill(t, m, None, "pushed passes change part hit slow loaded todo now_made fresh mark reported slot_end seen")
+        fill(t, m, None, "pushed passes to_come change part hit slow loaded todo now_made fresh mark reported slot_end seen")
         t.parts, t.projected, t.done, t.residual = solver.parts, solver.projected, solver.done, solver.residual
         t.grades, t.made = solver.grades, solver._made
         self.specialized = self._is_specialized(control)
@@ -324,7 +325,9 @@ class Trees:
         m, places = self.model, self.plan.places
         loose = {i for i, p in enumerate(places) if p.joint in self.loose}
         tables = RowTables(self.plan.forest(), self.closures, loose)
-        t.cut, t.geared = ints([int(p.part) for p in places]), ints([int(i in tables.geared) for i in range(len(places))])
+        alike = {places[i].joint for i in tables.geared if m.joint_kinds[places[i].joint].mask == LOOSE_MASK}
+        t.cut = ints([int(p.part) for p in places])
+        t.geared = ints([int(i in tables.geared or p.joint in alike) for i, p in enumerate(places)])
         t.casts = cast_table(m)
         t.cast_belt = ints([cast.belt for cast in m.casts])
         belts = {m.casts[c.item].belt: i for i, c in enumerate(tables.closures) if c.kind == CAST}

@@ -10,12 +10,14 @@ F = wp.float64
 CODE = f"""typedef double real; double* const numbers = memory.data; const int at_cone = 0;
 int* const element = elements.data; const int first_element[2] = {{0, count}}, first_speed[2] = {{0, speeds}};
 const int* const sky_first = sky.data; const int* const sky_start = sky.data + speeds;
+const int* const own_first = sky.data + 2*speeds; const int* const own_start = sky.data + 3*speeds;
 #define number(k) numbers[k]
 #define row_at(r) ((r)*speeds)
-#define spread(at, i) Y.data[(at) + (i)]
-#define collect(at, i) spread(at, i)
+#define along(at, i) Y.data[(at) + (i)]
+#define left(at, i) along(at, i)
 #define size_of(e) speeds
-#define where_of(e) (sky.data + 2*speeds)
+#define many_of(e) speeds
+#define where_of(e) own_first
 #define soft_of(r) softs.data[r]
 #define is_loop(r) false
 #define usual_of(e) real(0.0)
@@ -26,6 +28,9 @@ const int* const sky_first = sky.data; const int* const sky_start = sky.data + s
 #define high_of(r) highs.data[r]
 {cone_solver("double")}
 {{ const int rows = total;
+for (int d = 0; d < speeds; ++d) cone_delta(d) = real(1.0);
+choose_way(rows, speeds, 1);
+couple_joints(rows, speeds, 1);
 for (int r = 0; r < total; ++r) {{ cone_p(r) = p.data[r]; cone_b(r) = b.data[r]; }}
 const real left = solve_cones(total, 1, speeds, real({SWEPT}), way == {JOINTED});
 for (int r = 0; r < total; ++r) p.data[r] = cone_p(r);
@@ -66,8 +71,8 @@ def solve(W, b, elements, start=None, soft=None, way=JOINTED):
     start = np.zeros(n) if start is None else start
     soft = np.zeros(n) if soft is None else soft
     p, left = array(start), wp.zeros(1, dtype=F, device="cpu")
-    memory = wp.zeros(cone_memory(n, n, n * (n + 1) // 2), dtype=F, device="cpu")
-    sky = np.array([0] * n + [d * (d + 1) // 2 for d in range(n)] + list(range(n)), np.int32)
+    memory = wp.zeros(cone_memory(n, n, n, n * (n + 1) // 2), dtype=F, device="cpu")
+    sky = np.array([0] * n + [d * (d + 1) // 2 for d in range(n)] + [*range(n)] + [0] * n + [n], np.int32)
     numbers = [array(x) for x in (Y, b + W @ start + soft * start)] + [p] + [array(x) for x in (low, high, soft)]
     whole = [array(np.array(first, np.int32), int), array(sky, int)]
     wp.launch(solve_problem, dim=1, inputs=[way, n, len(elements), n, *numbers, *whole, memory, left], device="cpu")

@@ -483,6 +483,7 @@ def count(t: wp.array(dtype=TreeStep), w: int, made: int):
     """Steps that were made."""
     t[0].residual[w] = t[0].change[w] * t[0].per_change
     t[0].done[w] = t[0].passes[w]
+    t[0].to_come[w] = t[0].to_come[w] - made
     t[0].state.open[w] = real(0.0)
     t[0].state.history[w] = wp.min(t[0].state.history[w] + made, 4)
     for _k in range(made):

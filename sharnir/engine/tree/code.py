@@ -26,6 +26,7 @@ from sharnir.engine.tree.storage import (
     GATHERED,
     HISTORY,
     MEMORY,
+    PREPARED,
     PUSH,
     ROW,
     ROW_APART,
@@ -37,7 +38,6 @@ from sharnir.engine.tree.storage import (
 from sharnir.engine.tree.unrolled import UnrolledTree
 
 PER_LINK = sum(INERTIAL.values())
-PREPARED = START["opens"]  # of the ground, which hands nothing on: 1 where the working memory is prepared
 CHOICES = 32  # by which the number of a guess is multiplied, to be stored with the gear, which is less
 FINEST = 256  # parts into which a step may be divided
 CUTS = 24  # by impacts, at most
@@ -65,6 +65,7 @@ class Source:
     laws: Callable[[str], str]  # the place of a law's parameter, of the axis (a)
     joint_laws: dict[str, str]  # the same of the joint of link (i)
     owner: str = ""  # what has the tables of rows beside the forest
+    goes_on: str = "false"  # C++: whether laws are as they were when steps were made last
 
 
 def _runner_head() -> str:
@@ -132,6 +133,7 @@ real* const numbers = x.memory.data; const int memory_size = {ROW + ROW_APART}*(
         "slides": "real(x.slides.data[i])",
     },
     "x.",
+    "x.settings.iterations.data[7] == 1 && x.drives.count == 0",
 )
 
 
@@ -487,12 +489,15 @@ class Loop(Form):
         Working memory keeps it; the ground's `PREPARED` tells whether it does.
         """
         known = f"!fresh && number({PREPARED}) > real(0.5)" if self.source.first else "false"  # of a runner parameters may change
-        lines = [f"if (!({known})) {{"]
+        lines = [f"const bool known = {known};", f"const bool same_laws = known && {self.source.goes_on}; (void)same_laws;"]
+        lines.append("if (!known) {")
         lines.append(f"for (int k = 0; k < {ROW}; ++k) number(k) = real(0.0);")
         lines += [f"number({START['R'] + k}) = real(1.0);" for k in (0, 4, 8)] + [f"number({START['k']}) = real(1.0);"]
         lines.append(f"for (int i = 0; i < links; ++i) {{ const Place own = {ROW}*(i + 1);")
         lines += [f"number(own + {START[n] + k}) = real(0.0);" for n in (*GATHERED, "taken") for k in range(SIZES[n])]
         lines += [f"number(own + {START['frame'] + k}) = parameter({PER_LINK}*i + {k});" for k in range(PER_LINK)]
+        if self.tree.rows:  # sums, which are taken as they are made
+            lines.append(self.tree.rows.clear("i"))
         lines.append(f"if (kinds[i] == {FREE} || kinds[i] == {PRESCRIBED}) {{")  # on the ground, whatever they hung on
         lines += [f"number(own + {START['frame'] + k}) = real({int(k % 4 == 0)});" for k in range(9)]
         opens, taken = f"number({ROW}*(i + 1) + {START['opens']})", f"number({ROW}*(bases[i] + 1) + {START['taken']})"
@@ -513,7 +518,7 @@ class Loop(Form):
                     out.append(f"{place} = *kept;" if load else f"*kept = {place};")
                     out.append("kept += worlds;")
             if load and kind in ONE_AXIS:  # laws stand together, where the passes need them
-                out.append("if (acts[i]) { const int axis = axis_of(i);")
+                out.append("if (acts[i] && !same_laws) { const int axis = axis_of(i);")
                 out += [f"{self.tree.place('own', name, 0)} = law_{name}(axis);" for name in LAWS]
                 out.append("}")
             if kind in SEVERAL and self.source.first:
@@ -526,8 +531,6 @@ class Loop(Form):
             out.append("}")
         if load:
             out += [f"number(own + {START[n]}) = real(0.0);" for n in ("given", "slope", "lock", "jump", "mode", "goal")]
-            if self.tree.rows:
-                out.append(self.tree.rows.clear("i"))
         return "\n".join([*out, "}}"])
 
     def _copy_motors(self, load: bool) -> list[str]:

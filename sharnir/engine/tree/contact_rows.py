@@ -15,20 +15,31 @@ leave at the speed of restitution (`step.project`, where w is half of h times th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from sharnir.contact.cones import ELASTIC, ISLANDS, JOINTED, NUMBERS, PARTED, SPEEDS, STOPPED, SWEPT, VECTORS, cone_solver
+from sharnir.contact.cones import (
+    ELASTIC,
+    ENTRIES,
+    ISLANDS,
+    JOINTED,
+    NUMBERS,
+    PARTED,
+    SPEEDS,
+    STOPPED,
+    SWEPT,
+    VECTORS,
+    cone_solver,
+)
 from sharnir.emit.algebra import ZERO, Symmetric, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, minimum, node, select, sqrt, value
 from sharnir.engine.tree.cast_rows import press_wheel, release_wheels, share_wheel, strike_wheel, turn_wheels
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, ROLLING, SPINNING
-from sharnir.engine.tree.forest import BALL, PRESCRIBED, SLIDES, TURNS
 from sharnir.engine.tree.islands import find_islands
-from sharnir.engine.tree.joints import Free, OneAxis
-from sharnir.engine.tree.row_storage import RESPONSES, ClosureView, LoopRows, RowLoopTree
-from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches, add_speeds, diagonal_of, has_speeds, to_speeds, ways
-from sharnir.engine.tree.storage import LinkView
+from sharnir.engine.tree.row_storage import ClosureView, RowLoopTree
+from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches
+from sharnir.engine.tree.speed_rows import PUSHED, SpeedRows
+from sharnir.engine.tree.storage import PREPARED, LinkView
 from sharnir.engine.tree.turning import with_gyroscopic
 from sharnir.engine.tree.turning_rows import Rolling, Spinning, across_of, direction
 from sharnir.laws.axis import not_
@@ -212,7 +223,6 @@ class Contact(Kind):
             for k, m in enumerate(self.belt_moments(c)):
                 c.rows.add(belt, k, (ZERO, m), (ZERO, m), self.bounded)
                 c.rows.add(frame, k, (ZERO, -m), (ZERO, -m), self.bounded)
-                c.put_row(k, "size_n", c.row(k, "size_n") + dot(m, m) * 2.0)
 
     def force(self, c: Any, impulses: list[Any]) -> Vector:
         n, s, t = self.directions(c)
@@ -358,9 +368,10 @@ class AxisLaw(Gear):
         c.a.add(row_e=c.by_a * impulses[0])
 
     def enter(self, c: Any, exact: bool) -> None:
-        c.a.add(path_e=c.by_a)
-        c.put_row(0, "size_l", 0.0)
-        c.put_row(0, "size_n", 0.0)
+        """It has to do with the speed of its own axis alone, the first one of its path."""
+        for _ in c.rows.when(c.rows.by_left):
+            c.a.add(path_e=c.by_a)
+        c.rows.put_responses(c.rows.whole("row_start", c.at), 0, J=[c.by_a])
 
     def start_gap(self, c: Any) -> list[Any]:
         return [0.0]
@@ -401,8 +412,9 @@ class Friction(AxisLaw):
         c.force = Vector(p, 0.0, 0.0)
         held = absolute(p) < c.row(0, "high") * (1.0 - 1e-9)
         stops = held & not_(a.stuck > 0.5) & (absolute(a.u0) > 0.0)
-        a.stuck = select(held, 1.0, 0.0)
-        return stops
+        a.stuck, c.hits = select(held, 1.0, 0.0), select(stops, 1.0, 0.0)
+        c.rows.note_rubbing(held)
+        return False  # see `keep_laws`
 
 
 class Limit(AxisLaw):
@@ -470,7 +482,6 @@ def solve_text(place: Any, at_response: Any, kind: str) -> str:
     Laws know loops by a symmetric response; loops are closed by the exact one, with what laws then do: `rest` of their rows is
     reduced by that.
     """
-    y, x = at_response("y", "at + i"), at_response("x", "at + i")
     return f"""if (n_rows > n_equal) {{ const int rows = n_rows, speeds = n_speeds; (void)speeds;
 for (int r = 0; r < rows; ++r) {{ cone_p(r) = {place("impulse")}; cone_b(r) = -{place("rest")}; }}
 if (resting) {{ swept = 0; helped = opened = false; }}
@@ -479,18 +490,18 @@ const real sought = closing ? real({PARTED}) : !resting ? real({SWEPT}) : last_i
 unsolved = solve_cones(rows, n_islands, n_speeds, sought, resting);
 if (swept > 0 && !resting) tolerance = x.swept_tolerance;
 for (int r = n_equal; r < rows; ++r) {place("rest")} = cone_p(r) - {place("impulse")};
-if (n_equal > 0) {{ for (int d = 0; d < speeds; ++d) cone_eta(d) = real(0.0);
-for (int c = n_equal_closures; c < n_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
-const int at = row_at(r), size = t_where_start[c + 1] - t_where_start[c]; const int* const where = t_where + t_where_start[c];
-for (int i = 0; i < size; ++i) cone_eta(where[i]) += {y}*{place("rest")}; }}
+if (n_equal > 0) {{ {PUSHED.format(rest=place("rest"))}
 for (int c = 0; c < n_equal_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
 const int at = row_at(r), size = t_where_start[c + 1] - t_where_start[c]; const int* const where = t_where + t_where_start[c];
-for (int i = 0; i < size; ++i) {place("rest")} -= {x}*cone_eta(where[i]); }} }} }}"""
+for (int i = 0; i < size; ++i) {place("rest")} -= {at_response("k", "at + i")}*cone_eta(where[i]); }} }} }}"""
 
 
 USED = {
     "size_of(e)": "(t_where_start[t_of[e] + 1] - t_where_start[t_of[e]])",
     "where_of(e)": "(t_where + t_where_start[t_of[e]])",
+    "many_of(e)": f"(t_kind[t_of[e]] == {FRICTION} || t_kind[t_of[e]] == {LIMIT} ? 1 : size_of(e))",
+    "many_of_closure(c)": f"(!by_left && (t_kind[c] == {FRICTION} || t_kind[c] == {LIMIT}) ? 1 "
+    ": t_where_start[c + 1] - t_where_start[c])",
     "rows_of(e)": f"(t_kind[t_of[e]] == {CONTACT} ? 3 : 1)",
     "is_loop(r)": "((r) < n_equal)",
     "way_of(i)": "t_way[i]",
@@ -501,7 +512,7 @@ USED = {
 """What the solver of cones asks for, in C++."""
 MACROS = (
     *(name[: name.index("(")] for name in USED),
-    *("row_at", "spread", "collect", "soft_of", "low_of", "high_of", "cone_entry"),
+    *("row_at", "along", "left", "soft_of", "low_of", "high_of", *(f"cone_{name}" for name in ENTRIES)),
     *(f"cone_{name}" for name in (*VECTORS, *NUMBERS, *SPEEDS, *ISLANDS)),
 )
 
@@ -510,32 +521,29 @@ def solver_text(real: str, place: Any, at_response: Any) -> str:
     """C++ of the solver, before the program; `place(name)` of row r, `at_response(name, at)` of a number of a response."""
     used = USED | {
         "row_at(r)": "t_y_start[r]",
-        "spread(at, i)": at_response("h", "(at) + (i)"),
-        "collect(at, i)": at_response("k", "(at) + (i)"),
+        "along(at, i)": at_response("J", "(at) + (i)"),
+        "left(at, i)": at_response("h", "(at) + (i)"),
         **{f"{name}_of(r)": place(name) for name in ("soft", "low", "high")},
     }
     return "\n".join([*(f"#define {name} {text}" for name, text in used.items()), cone_solver(real)])
 
 
-class LawRows(LoopRows):
+class LawRows(SpeedRows):
     """Rows of any forest with those of laws, which are others in every step: every world has its own tables."""
 
     kinds = WITH_LAWS
-    kept = (*RESPONSES, "h", "k")
 
     def tables_of_world(self, owner: str) -> str:
         return f" + w*{owner}row_table_size"
 
     def last_head(self, owner: str) -> list[str]:
-        lines = ["const int at_cone = at_matrix + 2*n_matrix;"]
+        lines = ["const int at_along = at_matrix + 2*n_matrix, at_cone = at_along + 2*n_responses;"]
         lines.append(f"const int memory_with_rows = {owner}memory_size_of_world; (void)memory_with_rows;")
         lines.append("const int* const element = t_element; const int* const sky_first = t_sky_first;")
         lines.append("const int* const sky_start = t_sky_start; const int* const first_element = t_first_element;")
-        lines.append("const int* const first_speed = t_first_speed;")
+        lines.append("const int* const first_speed = t_first_speed; const int* const own_first = t_own_first;")
+        lines.append("const int* const own_start = t_own_start;")
         zeros = ", ".join(f"{name} = real(0.0)" for name in NUMBERS_OF_STEP)
-        special = " || ".join(f"kinds[i] == {kind}" for kind in (SLIDES, TURNS, PRESCRIBED))
-        lines.append("int n_by_path = n_equal_closures;  // closures that meet the equations of joints link by link")
-        lines.append(f"for (int i = 0; i < links; ++i) if ({special} || (kinds[i] == {BALL} && acts[i])) n_by_path = n_closures;")
         lines.append("const real fall_of_step = dt*wp::sqrt(gx*gx + gy*gy + gz*gz);")
         return [*lines, f"real {zeros};", "bool overlaps = false, last_impact = true; int parting = 0, impact = 0;"]
 
@@ -555,9 +563,11 @@ class LawRows(LoopRows):
         return f"t_kind[n_equal_closures] == {CONTACT} ? x.contact_tolerance : x.acted_tolerance"
 
     def clear_laws(self) -> str:
-        """C++ that clears what closures of laws keep: they are others in every step."""
+        """C++ that clears what closures of laws keep: they are others in every step; factors stay where the rows are the same."""
         first = f"at_closures + {self.record}*n_equal_closures"
-        return f"for (int k = {first}; k < at_closures + {self.record}*n_closures; ++k) number(k) = real(0.0);"
+        return f"""for (int k = {first}; k < at_closures + {self.record}*n_closures; ++k) number(k) = real(0.0);
+if (fresh || !n_same || !(number({PREPARED}) > real(0.5))) {{ const int rows = n_rows, speeds = n_speeds;
+for (int i = 0; i < n_islands; ++i) cone_factored(i) = real(0.0); }}"""
 
     def undefined(self) -> list[str]:
         return [f"#undef {name}" for name in MACROS]
@@ -566,91 +576,21 @@ class LawRows(LoopRows):
         with self.program.block("if (c < n_equal_closures) {"):
             yield
 
-    def take(self, link: Any, k: Any) -> tuple[Any, Any]:
-        """The unit impulse of a row on a link, twice: of rows of loops that along J₁ is taken apart."""
-        act = self._take(self._sums(link, k)[:6])
-        return act, act
-
-    def take_rate(self, link: Any, k: Any) -> Any:
-        """The unit impulse along J₁ of a row of a loop."""
-        return self._take(self._sums(link, k)[6:])
-
-    def _take(self, places: list[str]) -> Any:
-        x = [self.program.read(p) for p in places]
-        for p in places:
-            self.program.write(p, 0.0)
-        return Vector(*x[:3]), Vector(*x[3:])
-
-    def add(self, link: Any, k: Any, act: Any, rate: Any, bounded: bool = False) -> None:
-        self._add(self._sums(link, k)[:6], act)
-        if not bounded:
-            self.add_rate(link, k, rate)
-
-    def add_rate(self, link: Any, k: Any, rate: Any) -> None:
-        """Add to the unit impulse along J₁ of a row of a loop."""
-        self._add(self._sums(link, k)[6:], rate)
-
-    def _add(self, places: list[str], impulse: Any) -> None:
-        for place, x in zip(places, (y for vector in impulse for y in vector), strict=True):
-            self.program.write(place, self.program.read(place) + x)
-
-    def closures_by_path(self) -> Iterator[Any]:
-        with self.tree.sweep(), self.program.block("for (int c = 0; c < n_by_path; ++c) {"):
-            self.say_ends()
-            yield ClosureView(self, "c")
-
-    def _joints_with_speeds(self) -> Iterator[tuple[Any, Any, str]]:
-        """Links whose joint speeds rows change, their joints, and where these speeds are."""
-        p = self.program
-        for link in self.tree.links():
-            with p.block("if (t_place[i] >= 0) {"):
-                p.say(f"const int place = at_cone + {len(VECTORS) + len(NUMBERS)}*n_rows + t_place[i];")
-                for joint in ways(link):
-                    if has_speeds(joint):
-                        yield link, joint, "place"
-
-    def _of_rows(self, statement: str) -> str:
-        """C++: a statement for each joint speed `eta` of each row r of laws, at `at + i` of its responses."""
-        eta = f"number(at_cone + {len(VECTORS) + len(NUMBERS)}*n_rows + where[i])"
-        return f"""for (int c = n_equal_closures; c < n_closures; ++c) {{ const int* const where = t_where + t_where_start[c];
-const int size = t_where_start[c + 1] - t_where_start[c];
-for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{ const int at = row_at(r);
-for (int i = 0; i < size; ++i) {statement.replace("eta", eta)} }} }}"""
-
-    def answer_along_speeds(self) -> None:
-        p = self.program
-        with p.block("if (n_by_path < n_closures) {"):
-            for link, joint, place in self._joints_with_speeds():
-                for k, x in enumerate(to_speeds(joint, link)):
-                    p.write(f"number({place} + {k})", x)
-            p.forget(self._of_rows(f"{self.row_place('rest')} -= collect(at, i)*eta;"))
-
-    def correct_along_speeds(self) -> None:
-        p = self.program
-        with p.block("if (n_by_path < n_closures) {"):
-            first = f"at_cone + {len(VECTORS) + len(NUMBERS)}*n_rows"
-            p.forget(f"for (int d = 0; d < n_speeds; ++d) number({first} + d) = real(0.0);")
-            p.forget(self._of_rows(f"eta += spread(at, i)*{self.row_place('rest')};"))
-            for link, joint, place in self._joints_with_speeds():
-                size = 6 if isinstance(joint, Free) else 1 if isinstance(joint, OneAxis) else 3
-                add_speeds(joint, link, [p.read(f"number({place} + {k})") for k in range(size)])
-
-    def diagonal(self, joint: Any, link: Any) -> Callable[[list[Any], list[Any]], dict[str, list[Any]]]:
-        made = diagonal_of(joint, link)
-        return lambda y, x: dict(zip("hk", made(y, x), strict=True))
-
     def factor(self) -> None:
         """Which rows of loops depend on others, and get no impulse. (Newton's iteration has another matrix in every step.)"""
         super().factor()
         p, soft = self.program, self._place("soft", "r")
         p.forget(f"for (int r = 0; r < n_equal; ++r) if ({self.row_place('pivot')} == real(0.0)) {soft} = real(-1.0);")
         near = self._place("near", "r")
+        p.forget("if (n_rows > n_equal) couple_joints(n_rows, n_speeds, n_islands);")
         p.forget(f"""if (!resting) for (int i = 0; i < n_islands; ++i)
 for (int e = first_element[i]; e < first_element[i + 1]; ++e) {{
 const real held = t_way[i] == {JOINTED} ? real({HELD}) : real({HELD_FREE}); const int kind = t_kind[t_of[e]];
 if (kind == {CONTACT} || kind == {LIMIT}) for (int r = element[e]; r < element[e] + rows_of(e); ++r) {{
-if (!({soft} == real(0.0))) continue; real own = real(0.0); const int at = row_at(r);
-for (int k = 0; k < size_of(e); ++k) own += spread(at, k)*collect(at, k);
+if (!({soft} == real(0.0))) continue;
+real own = real(0.0); const int rows = n_rows, speeds = n_speeds, at = row_at(r); const int* const where = where_of(e);
+if (!by_left && kind == {LIMIT}) own = along(at, 0)*along(at, 0)*cone_delta(where[0]);
+else for (int k = 0; k < size_of(e); ++k) own += left(at, k)*left(at, k)*cone_delta(where[k]);
 {near} = {soft} = held*own; }} }}""")
         p.forget("weighed = false;")
 
@@ -683,6 +623,7 @@ if (wp::abs(now - {self._place("high", "r")}) > real({SETTLED})*now) ++changed; 
         p = self.program
         with self.tree.sweep(), p.block("for (int c = n_equal_closures; c < n_closures; ++c) {"):
             self.say_ends()
+            p.say("const int rows = n_rows, speeds = n_speeds; (void)rows; (void)speeds;")
             for kind, law in LAWS.items():
                 with p.block(f"{'' if kind == CONTACT else 'else '}if (t_kind[c] == {kind}) {{"):
                     yield ClosureView(self, "c"), law
@@ -705,16 +646,28 @@ if (wp::abs(now - {self._place("high", "r")}) > real({SETTLED})*now) ++changed; 
             p.say(f"const Place rows_island = {self.tree.row_place('(int)' + self.tree.place('own', 'island', 0))};")
             yield LinkView(self.tree, "island")
 
+    def note_rubbing(self, held: Any) -> None:
+        """An axis slides in the island of a closure, unless friction holds it."""
+        for _ in self.when(not_(held)):
+            self.program.say("cone_rubs(t_island[t_root[t_a[c]]]) = real(1.0);")
+
     def keep_laws(self) -> None:
+        """What laws did in the step; where something stopped, velocities are projected. Friction stops axes at the end of a step:
+        what is left then of velocities that do not fit joints and contacts goes to and fro once no axis of an island slides."""
         p = self.program
         if self.more:
             release_wheels(self.tree)
+        rubs = "{ const int rows = n_rows, speeds = n_speeds; for (int i = 0; i < n_islands; ++i) cone_rubs(i) = real(0.0); }"
+        p.forget(rubs)
         for c, law in self.laws():
             stopped = law.keep(c)
             p.write(
                 "stopped", node("?", stopped, value("(wp::max(t_a[c], t_b[c]) + 1)", "int"), p.read("stopped", "int"), kind="int")
             )
 
+        p.forget(f"""{{ const int rows = n_rows, speeds = n_speeds; for (int c = n_equal_closures; c < n_closures; ++c)
+if (t_kind[c] == {FRICTION} && {self.field_place("c", "hits", 0)} > real(0.5) && cone_rubs(t_island[t_root[t_a[c]]]) == real(0.0))
+stopped = t_a[c] + 1; }}""")
         if self.more:
             turn_wheels(self.tree)
 

@@ -70,7 +70,8 @@ def table_room(room: dict[str, int], tables: Any, links: int) -> dict[str, int]:
         "where_start": all_closures,
         "near": 2 * all_closures,
     }
-    out |= {"where": 6 * (paths + len(tables.tables["path"])), "sky_first": speeds, "sky_start": speeds}
+    out |= {"where": 6 * (paths + len(tables.tables["path"]))}
+    out |= dict.fromkeys(("sky_first", "sky_start", "own_first", "own_start"), speeds + 1)
     return out | dict.fromkeys(LINK_TABLES, links + 2)
 
 
@@ -83,9 +84,19 @@ def law_memory(room: dict[str, int], tables: Any, links: int) -> int:
     """Numbers of working memory for the rows of laws, beside those of `tables`."""
     rows, speeds, sizes = room["rows"], 6 * links, tables.sizes()
     work = sum(CLOSURE_WORK.values()) * room["closures"] + len(PER_ROW) * rows
-    kept = len(LawRows.kept)
-    work += kept * room["responses"] + (kept - len(RESPONSES)) * sizes["responses"]
-    return work + cone_memory(rows + sizes["rows"], speeds, entries_of(links))
+    seen = len(LawRows.of_speeds)
+    work += seen * room["responses"] + (len(LawRows.kept) - len(RESPONSES) + seen) * sizes["responses"]
+    return work + cone_memory(rows + sizes["rows"], speeds, own_entries(tables), entries_of(links))
+
+
+def own_entries(tables: Any) -> int:
+    """Entries of M within trees, at most: any joint may float."""
+    of_tree: dict[int, int] = {}
+    root: list[int] = []
+    for i, link in enumerate(tables.forest.links):
+        root.append(root[link.base] if link.base >= 0 else i)
+        of_tree[root[i]] = of_tree.get(root[i], 0) + SPEEDS[link.kind]
+    return sum(n * (n + 13) // 2 for n in of_tree.values()) + 21 * len(root)
 
 
 def table_at(name: str) -> str:
@@ -128,7 +139,14 @@ for (head = 0; head < tail; ++head) { const int tree = wait[head]; int size = 0;
 for (int i = t_queue[tree]; i >= 0; i = t_next[i]) if (t_width[i] > 0) { t_place[i] = speeds; speeds += t_width[i]; ++size; }
 t_queue[tree] = -1; jointed = jointed || size > 1; }
 if (speeds > t_first_speed[islands]) { t_way[islands] = jointed; t_first_speed[++islands] = speeds; } }
-for (int d = 0; d < speeds; ++d) t_sky_first[d] = d;
+// the first speed of what hangs on a link, in `next`
+for (int i = 0; i < links; ++i) t_next[i] = t_place[i] >= 0 ? t_place[i] : speeds;
+for (int i = links - 1; i >= 0; --i) { int first = t_next[i];
+for (int d = 0; d < t_width[i]; ++d) t_own_first[t_place[i] + d] = first < t_place[i] ? first : t_place[i] + d;
+if (bases[i] >= 0) t_next[bases[i]] = wp::min(t_next[bases[i]], first); }
+for (int d = 0, at_own = 0; d <= speeds; ++d) { t_own_start[d] = at_own - (d < speeds ? t_own_first[d] : 0);
+if (d < speeds) at_own += d - t_own_first[d] + 1; }
+for (int d = 0; d < speeds; ++d) t_sky_first[d] = t_own_first[d];
 for (int n = 0; n < c; ++n) { t_where_start[n] = at_where; int first = speeds;
 for (int k = t_path_start[n]; k < t_path_start[n + 1]; ++k) { const int place = t_place[t_path[k]];
 if (t_speeds[k] > 0) first = wp::min(first, place);
@@ -194,11 +212,16 @@ const int* const kinds = x.kind.data + w*links; const int* const bases = x.base.
 const int* const acts = x.acts.data + w*links;
 const int speeds_of[] = {{{", ".join(map(str, SPEEDS))}}};
 int c = equal_closures, r = equal, path = t_path_start[equal_closures], lost = 0;
+const int known = all[{COUNTS.index("closures")}]; bool same = !fresh;  // closures as in the last step have their tables
 const real h = x.settings.dt.data[0];
 #define give(k) x.row_numbers.data[({sum(PARAMETERS.values())}*c + (k))*x.row_stride + w*x.row_world]
 #define table(a, k) (*(const real*)((const char*)x.a.data + (k)*x.a.strides[0] + w*x.a.strides[1]))
 const auto add = [&](int kind, int a, int b, int rows, int point, int belt = -1, int frame = -1) -> bool {{
-if (c - equal_closures >= x.most_laws || r - equal + rows > x.most_rows) {{ ++lost; return false; }}
+if (c - equal_closures >= x.most_laws || r - equal + rows > x.most_rows) {{ ++lost; same = false; return false; }}
+x.point_of.data[c - equal_closures + x.most_laws*w] = point; give({GIVEN["on"]}) = real(1.0);
+same = same && c < known && t_kind[c] == kind && t_a[c] == a && t_b[c] == b
+&& give({GIVEN["belt"]}) == real(belt) && give({GIVEN["frame"]}) == real(frame);
+if (same) {{ r = t_row_start[c + 1]; path = t_path_start[c + 1]; return true; }}
 const int begin = path, room = t_path_start[equal_closures] + x.most_paths; int size = 0;
 const auto enter = [&](int k) -> bool {{ if (path >= room) {{ path = begin; ++lost; return false; }}
 t_path[path] = k; t_offset[path] = size; t_speeds[path] = speeds_of[kinds[k]]; size += t_speeds[path]; ++path; return true; }};
@@ -210,10 +233,9 @@ for (;;) {{ const int k = wp::max(wp::max(ends[0], ends[1]), wp::max(ends[2], en
 if (!enter(k)) return false;
 for (int e = 0; e < 4; ++e) if (ends[e] == k) ends[e] = bases[k]; }} }}
 t_kind[c] = kind; t_a[c] = a; t_b[c] = b;
-x.point_of.data[c - equal_closures + x.most_laws*w] = point;
 for (int k = 0; k < rows; ++k) {{ t_y_start[r + 1] = t_y_start[r] + size; ++r; }}
 t_row_start[c + 1] = r; t_path_start[c + 1] = path;
-give({GIVEN["on"]}) = real(1.0); give({GIVEN["belt"]}) = real(belt); give({GIVEN["frame"]}) = real(frame); return true; }};
+give({GIVEN["belt"]}) = real(belt); give({GIVEN["frame"]}) = real(frame); return true; }};
 const auto moving = [&](int body) {{ const int link = x.link_of.data[body]; return link >= 0 && kinds[link] >= 0 ? link : -1; }};
 const auto local = [&](int link, int body, const vec& p) -> vec {{
 if (link < 0) return p;
@@ -331,17 +353,22 @@ const real room = side > 0 ? q - table(axes.lower, axis) : table(axes.upper, axi
 if (room < way) if (add({LIMIT}, i, -1, 1, -1)) {{ give({GIVEN["stiffness"]}) = real(0.0);
 give({GIVEN["side"]}) = real(side);
 give({GIVEN["last"]}) = wp::max(real(side)*cell(state.limit_impulse, axis), real(0.0))*(real(0.25)/h); ++c; }} }} }}
+all[{COUNTS.index("same")}] = same && c == known;
+if (!same || c != known) {{
 {ORDER}
 all[{COUNTS.index("closures")}] = c; all[{COUNTS.index("rows")}] = r; all[{COUNTS.index("responses")}] = t_y_start[r];
-all[{COUNTS.index("islands")}] = islands; all[{COUNTS.index("speeds")}] = speeds;
+all[{COUNTS.index("islands")}] = islands; all[{COUNTS.index("speeds")}] = speeds; }}
 #undef give
 #undef table
 {DONE}return lost;"""
 
 
 @wp.func_native(GATHER)
-def gather_laws(t: wp.array(dtype=TreeStep), w: int) -> int:
-    """The rows of points of contact, and of friction and limits of axes, in the step that begins; how many had no room."""
+def gather_laws(t: wp.array(dtype=TreeStep), w: int, fresh: int) -> int:
+    """The rows of points of contact, and of friction and limits of axes, in the step that begins; how many had no room.
+
+    `fresh`: links may hang otherwise than in the last step.
+    """
     return 0
 
 

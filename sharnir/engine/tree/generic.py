@@ -16,7 +16,7 @@ from sharnir.engine.tree.runtime import (  # fmt: skip
     CPP,
     TreeStep,
     begin_counts,
-    forget_memory,
+    forget_other_memory,
     hardest_body,
     idle_step,
     is_untouched,
@@ -30,6 +30,7 @@ from sharnir.laws.drives import set_drives
 from sharnir.sleep import at_rest_together, fall_asleep_jointed, rise, wake_jointed
 from sharnir.types import CPU_FLAGS, PRECISION, QUICK_FLAGS, real
 
+NEVER = wp.constant(real(1.0e30))  # s, of the time after which bodies sleep
 OPTIONS = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": QUICK_FLAGS}
 
 
@@ -46,6 +47,20 @@ def look_at_rows(t: wp.array(dtype=TreeStep), w: int) -> bool:
 def load_with_rows(t: wp.array(dtype=TreeStep), w: int):
     load(t, w)
     forget_rows(t, w)
+
+
+@wp.func
+def may_be_new(t: wp.array(dtype=TreeStep)) -> bool:
+    """Whether links may hang, or laws may act, otherwise than in the last launch: not in a call that goes on, awake."""
+    return t[0].settings.iterations[7] == 0 or t[0].settings.sleep[0] < NEVER or t[0].breakable == 1
+
+
+@wp.func
+def is_read(t: wp.array(dtype=TreeStep), w: int, to_come: int, made: int, more: bool) -> int:
+    """1 if what joints carry is read after so many of the steps to come: the last of a call, or where laws depend on it."""
+    if t[0].loaded[w] == 1 or t[0].special == 1 or (more and t[0].drives.count + t[0].closures > 0):
+        return 1
+    return int(wp.max(to_come, t[0].to_come[w]) - made <= 2)
 
 
 @wp.func
@@ -78,11 +93,12 @@ def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: b
         if t[0].state.failed[w] != 0 or n[w] == 0:
             return
         wake(t[0].rest, w)
-        if t[0].special == 1 or t[0].memory_worlds < t[0].worlds:  # it was another world's, or specialized steps were made
-            forget_memory(t, w)
+        forget_other_memory(t, w)
         t[0].made[w] = n[w]
         begin_counts(t, w)
-        fresh = int(look(t, w) or not is_untouched(t, w))
+        fresh = int(not is_untouched(t, w))
+        if may_be_new(t):
+            fresh = wp.max(fresh, int(look(t, w)))
         if fresh == 0:
             turn_twists(t, w, 0)
         step = int(0)
@@ -104,10 +120,9 @@ def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: b
             if push(t, w) or t[0].loaded[w] == 1 or t[0].special == 1 or wp.static(more or touches):
                 left = 1
             left = wp.min(left, most - step)
-            reporting = int(step + left >= n[w] - 2 or t[0].loaded[w] == 1 or t[0].special == 1)
-            reporting = wp.max(reporting, wp.static(int(more)))  # these read what they gave in the last step
+            reporting = is_read(t, w, n[w] - step, left, wp.static(more))
             if wp.static(touches):
-                t[0].contacts.lost[w] = t[0].contacts.lost[w] + gather_laws(t, w)
+                t[0].contacts.lost[w] = t[0].contacts.lost[w] + gather_laws(t, w, fresh)
             made = advance(t, w, left, fresh, reporting)
             fresh = 0
             broken = made < 0

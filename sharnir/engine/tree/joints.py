@@ -164,7 +164,7 @@ class OneAxis:
 
     def begin(self, link: Any) -> None:
         """Prepare the laws of the step, and a guess of what they do: the same as in the last step."""
-        link.u0 = select(link.stuck > 0.5, 0.0, self.speed(link))
+        link.u0 = self.speed(link) if link.tree.laws_are_rows else select(link.stuck > 0.5, 0.0, self.speed(link))
         self.begin_rare(link)
         kp, c = link.servo_kp, self.damping(link)
         if not (is_zero(kp) and is_zero(c)):

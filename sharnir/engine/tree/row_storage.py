@@ -17,7 +17,7 @@ from sharnir.engine.tree.closures import OF_CABLES, OF_CASTS, PARAMETERS, RUN, R
 from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.number_tree import NumberTree
 from sharnir.engine.tree.rows import CLOSURES, assemble, factor_rows, substitute
-from sharnir.engine.tree.storage import CLOSED, ROW_APART, LinkView, LoopTree, numbers, pack
+from sharnir.engine.tree.storage import CLOSED, LinkView, LoopTree, numbers, pack
 
 MOST = 3  # rows of a closure
 CLOSES = 0.1  # of the gap of a weld, in a step
@@ -34,6 +34,8 @@ LINK_FIELDS |= dict.fromkeys(("row_bound", "row_friction", "row_limit"), 1)  # o
 LINK_FIELDS |= {"row_A": 1, "row_B": 9, "row_C": 9, "row_D": 9, "column_l": 3, "column_a": 3, "columns_l": 9, "columns_a": 9}
 PATH = ("l", "n", "rate_l", "rate_n")  # force and moment of J, then of J₁
 LINK_FIELDS |= {f"path_{part}{k}": 3 for k in range(MOST) for part in PATH}
+# of a joint's response, as `joint_speeds` has it
+LINK_FIELDS |= {"split_l": 3, "split_a": 3}
 # of islands, at the link that numbers them (`islands`)
 LINK_FIELDS |= dict.fromkeys(("island_point", "sum_moment", "sum_linear", "sum_angular", "old_angular"), 3)
 LINK_FIELDS |= {"sum_inertia": 6} | dict.fromkeys(("island", "sum_mass", "sum_energy", "old_energy"), 1)
@@ -72,7 +74,8 @@ RESPONSES = ("y", "x", "rate")
 # of rows whose impulses are bounded: elements and their closures; which joint speeds a closure changes; the matrix of these; and
 # what is needed to find a good order of them
 LAW_TABLES = ("element", "of", "where_start", "where", "sky_first", "sky_start", "width", "place", "root", "next", "near_start",
-              "near", "queue", "island", "first_element", "first_speed", "way")  # fmt: skip
+              "near", "queue", "island", "first_element", "first_speed", "way",
+              "own_first", "own_start")  # fmt: skip
 TABLES = (
     "kind", "a", "b", "row_start", "path_start", "path", "offset", "y_start", "block_i", "block_j", "shared_start", "shared_i",
     "shared_j", "first", "matrix_start", "speeds", *LAW_TABLES,
@@ -159,12 +162,17 @@ class RowMath:
 
     # ---- rows whose impulses are bounded, where there are such (`contact_rows`)
 
-    def diagonal(self, joint: Any, link: Any) -> Callable[[list[Any], list[Any]], dict[str, list[Any]]]:
+    def begin_carrying(self) -> None:
+        """Before unit impulses are carried along paths."""
+
+    def see_speeds(self, joint: Any, link: Any, r: Any, at: Any, act: Any, x: list[Any]) -> None:
         """What is kept beside y and x of a row on a joint."""
-        return lambda y, x: {}
+
+    def carry_bounded(self, c: Any) -> None:
+        """Unit impulses of other rows."""
 
     def where_dependent(self) -> Iterator[None]:
-        """Code for rows of loops, of which it is to be found whether they depend on others."""
+        """Code for rows of loops, which have exact responses, and may depend on others."""
         yield
 
     # ---- cables and cast wheels (`cable_rows`, `cast_rows`)
@@ -425,7 +433,7 @@ class LoopRows(RowMath):
         lines += [f"const int* const t_{name} = t_all + t_all[{len(COUNTS) + k}];" for k, name in enumerate(TABLES)]
         lines += [f"const int at_links = memory_size, at_closures = at_links + {self.tree.row_size}*(links + 1);"]
         lines += [f"const int at_rows = at_closures + {self.record}*n_closures;"]
-        lines += [f"const int at_y = at_rows + {len(PER_ROW)}*n_rows, at_matrix = at_y + {len(self.kept)}*n_responses;"]
+        lines += [f"const int at_y = at_rows + {len(PER_ROW)}*n_rows, at_matrix = at_y + {len(self.kept)}*t_y_start[n_equal];"]
         lines += self.last_head(owner)
         given = f"{owner}row_numbers.data[({self.record_given}*(c) + (k))*{owner}row_stride + w*{owner}row_world]"
         cables = ["int switches = 0, judged = 0;"] if self.more else []
@@ -442,6 +450,7 @@ class LoopRows(RowMath):
         return value(f"(h < real({LAST_PARTS})*dt ? real({LAST_HELD}) : held)" if self.tree.begins else "held")
 
     kept: tuple[str, ...] = RESPONSES
+    of_speeds: tuple[str, ...] = ()  # numbers of rows on joints, which stand one after the other
     kinds: dict[int, Any] = CLOSURES
 
     def solver(self) -> list[str]:
@@ -558,12 +567,10 @@ class LoopRows(RowMath):
         return value(f"(t_{side}[c] < 0)", "bool")
 
     def path(self, c: ClosureView) -> Iterator[tuple[LinkView, str]]:
-        p, row = self.program, self.tree.row
+        p = self.program
         with p.block("for (int k = t_path_start[c]; k < t_path_start[c + 1]; ++k) {"):
             p.say("const int i = t_path[k], offset = t_offset[k]; if (kinds[i] < 0) continue;")
-            p.say(f"const Place own = {row}*(i + 1), base = {row}*(bases[i] + 1); const int axis = axis_of(i); (void)axis;")
-            p.say(f"const Place apart = {row}*(links + 1) + {ROW_APART}*i; (void)apart;")
-            p.say(f"const Place rows_own = {self.tree.row_place('i')}, rows_base = {self.tree.row_place('bases[i]')};")
+            self.tree.say_link()
             yield LinkView(self.tree, "own"), "offset"
 
     def _sums(self, link: LinkView, k: Any) -> list[str]:
@@ -648,6 +655,8 @@ class LoopRows(RowMath):
     def _place(self, name: str, at: str) -> str:
         if name in ("lower", "upper"):
             return f"number(at_matrix + 2*({at}){' + 1' if name == 'upper' else ''})"
+        if name in self.of_speeds:
+            return f"number(at_along + {self.of_speeds.index(name)}*n_responses + ({at}))"
         if name in self.kept:
             return f"number(at_y + {len(self.kept)}*({at}) + {self.kept.index(name)})"
         return f"number(at_rows + {len(PER_ROW)}*({at}) + {PER_ROW.index(name)})"
@@ -711,10 +720,9 @@ class RowLoopTree(LoopTree):
         """Where the fields for rows of link i begin."""
         return f"at_links + {self.row_size}*({i} + 1)"
 
-    def links(self, inward: bool = False) -> Iterator[LinkView]:
-        for link in super().links(inward):
-            self.program.say(f"const Place rows_own = {self.row_place('i')}, rows_base = {self.row_place('bases[i]')};")
-            yield link
+    def say_link(self) -> None:
+        super().say_link()
+        self.program.say(f"const Place rows_own = {self.row_place('i')}, rows_base = {self.row_place('bases[i]')};")
 
     def place(self, at: str, name: str, k: int) -> str:
         if name in LINK_FIELDS:
@@ -727,16 +735,16 @@ class RowLoopTree(LoopTree):
         return super().get(at, name)
 
 
-COUNTS = ("closures", "rows", "blocks", "responses", "matrix", "equal", "equal_closures", "islands", "speeds")
+COUNTS = ("closures", "rows", "blocks", "responses", "matrix", "equal", "equal_closures", "islands", "speeds", "same")
 """Of all; `equal` and `equal_closures` are those whose impulses are not bounded, which come first; `speeds`: those that rows
-change."""
+change; `same`: 1 where tables are those of the last step."""
 
 
 def packed_tables(tables: RowTables, room: dict[str, int] | None = None) -> list[int]:
     """Sizes, where the tables begin, and the tables; `room`: how many entries more some of them get."""
     more = room or {}
     sizes = tables.sizes() | {"closures": len(tables.closures), "blocks": len(tables.tables["block_i"])}
-    sizes |= {"equal": sizes["rows"], "equal_closures": sizes["closures"], "islands": 0, "speeds": 0}
+    sizes |= {"equal": sizes["rows"], "equal_closures": sizes["closures"], "islands": 0, "speeds": 0, "same": 0}
     head = [sizes[name] for name in COUNTS]
     at = len(COUNTS) + len(TABLES)
     for name in TABLES:

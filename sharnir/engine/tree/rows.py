@@ -133,6 +133,8 @@ class Kind:
         for k, (act, rate) in enumerate(zip(self.wrenches(c), rates, strict=True)):
             c.rows.add(c.a, k, act[:2], rate[:2], self.bounded)
             c.rows.add(c.b, k, act[2:], rate[2:], self.bounded)
+            if self.bounded:
+                continue
             l_a, n_a, l_b, n_b = (dot(x, x) for x in act)
             c.put_row(k, "size_l", l_a + l_b)
             c.put_row(k, "size_n", n_a + n_b)
@@ -411,91 +413,6 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
     return free
 
 
-def diagonal_of(joint: Any, link: Any) -> Callable[[list[Any], list[Any]], tuple[list[Any], list[Any]]]:
-    """Turns y and x of a joint into h and k, with Σ x_r·y_s = Σ k_r·h_s, for which the joint's own response is diagonal.
-
-    D = L Δ Lᵀ: h = Lᵀ y, k = L⁻¹ x, of a free joint, where y is the response itself, h = L⁻¹ y, k = Lᵀ x.
-    """
-    if isinstance(joint, OneAxis | Weld | Prescribed):
-        return lambda y, x: (y, x)
-    if isinstance(joint, Free):
-        D3, H = link.D3, link.B
-        lower, upper = unit_lower(link.A3), unit_lower(D3)
-
-        def free(y: list[Any], x: list[Any]) -> tuple[list[Any], list[Any]]:
-            u, g, l, n = Vector(*y[:3]), Vector(*y[3:]), Vector(*x[:3]), Vector(*x[3:])
-            h = [*lower_solve(lower, u), *lower_solve(upper, g + D3 @ (H @ u))]
-            return h, [*lower_times(lower, l - H.T @ (D3 @ n)), *lower_times(upper, n)]
-
-        return free
-    several = isinstance(joint, SeveralAxes)
-    lower = unit_lower(held_response(link) if several else link.V3 if isinstance(joint, BallFriction) else link.D3)
-    return lambda y, x: ([*lower_times(lower, Vector(*y))], [*lower_solve(lower, Vector(*x))])
-
-
-def has_speeds(joint: Any) -> bool:
-    """Whether the joint's equation is a vector that `diagonal_of` turns: no law locks directions, and no path leads it."""
-    return isinstance(joint, OneAxis | Free) or joint is PLAIN_BALL
-
-
-def to_speeds(joint: Any, link: Any) -> list[Any]:
-    """The joint's own equation e in the coordinates of `diagonal_of`: x·e = k·ε of every row."""
-    e = equation(joint, link)
-    if isinstance(joint, Free):
-        u, g = Vector(*e[:3]), Vector(*e[3:])
-        return [*lower_solve(unit_lower(link.A3), u), *lower_solve(unit_lower(link.D3), g + link.D3 @ (link.B @ u))]
-    return [*lower_times(unit_lower(link.D3), Vector(*e))] if isinstance(joint, Ball) else e
-
-
-def add_speeds(joint: Any, link: Any, h: list[Any]) -> None:
-    """Add to the joint's own equation what is h in the coordinates of `diagonal_of`."""
-    e = equation(joint, link)
-    if isinstance(joint, Free):
-        u = lower_product(unit_lower(link.A3), Vector(*h[:3]))
-        h = [*u, *(lower_product(unit_lower(link.D3), Vector(*h[3:])) - link.D3 @ (link.B @ u))]
-    elif isinstance(joint, Ball):
-        h = [*upper_solve(unit_lower(link.D3), Vector(*h))]
-    put_equation(joint, link, [a + b for a, b in zip(e, h, strict=True)])
-
-
-def unit_lower(D: Any) -> tuple[Any, Any, Any]:
-    """L₁₀, L₂₀, L₂₁ of D = L Δ Lᵀ, D symmetric and at least semi-definite, L with a unit diagonal."""
-
-    def over(x: Any) -> Any:
-        return select(x > 0.0, 1.0 / select(x > 0.0, x, 1.0), 0.0)
-
-    by = over(D[0, 0])
-    a, b = D[1, 0] * by, D[2, 0] * by
-    left = D[1, 1] - a * D[1, 0]
-    return a, b, (D[2, 1] - b * D[1, 0]) * over(select(left > 1e-14 * D[1, 1], left, 0.0))
-
-
-def lower_times(L: tuple[Any, Any, Any], y: Vector) -> Vector:
-    """Lᵀ y."""
-    a, b, c = L
-    return Vector(y[0] + a * y[1] + b * y[2], y[1] + c * y[2], y[2])
-
-
-def lower_solve(L: tuple[Any, Any, Any], x: Vector) -> Vector:
-    """L⁻¹ x."""
-    a, b, c = L
-    second = x[1] - a * x[0]
-    return Vector(x[0], second, x[2] - b * x[0] - c * second)
-
-
-def lower_product(L: tuple[Any, Any, Any], x: Vector) -> Vector:
-    """L x."""
-    a, b, c = L
-    return Vector(x[0], a * x[0] + x[1], b * x[0] + c * x[1] + x[2])
-
-
-def upper_solve(L: tuple[Any, Any, Any], y: Vector) -> Vector:
-    """L⁻ᵀ y."""
-    a, b, c = L
-    second = y[1] - c * y[2]
-    return Vector(y[0] - a * second - b * y[2], second, y[2])
-
-
 def friction_response(link: Any) -> Callable[[Impulse, Impulse, Any, Any, Any], Answer]:
     """`response_of` a ball on which friction acts alone."""
     base = link.base
@@ -692,10 +609,11 @@ def carry_impulses(tree: Any, response_of: Any, exact: bool) -> None:
     """y and x of all rows: their unit impulses, carried to the ground by the joints' responses.
 
     Of rows whose impulses are bounded W has to be symmetric: for these J₁ is taken to be J, from which the turn in the step
-    makes it differ.
+    makes it differ, and there are no y and x (`joint_speeds`).
     """
     rows = tree.rows
     rows.factor_again(rows.open > OPEN * OPEN)
+    rows.begin_carrying()
     for c in rows.closures():
         for kind in c.kinds():
             kind.enter(c, exact)
@@ -703,24 +621,21 @@ def carry_impulses(tree: Any, response_of: Any, exact: bool) -> None:
                 c.put_row(k, "could", 0.0)
                 c.put_row(k, "soft", select(c.on > 0.5, kind.softness(c, k), -1.0))
                 c.put_row(k, "turn", 0.0)
-        for link, at in rows.path(c):
-            own, turn = link.take("path_e"), dot(link.g, link.g)
-            for joint in ways(link):
-                response, diagonal = response_of(joint, link), rows.diagonal(joint, link)
-                for r in c.row_range():
-                    act, rate = rows.take(link, c.number(r))
-                    sizes = own, rows.get("size_l", r), rows.get("size_n", r)
-                    y, x, rate_y, could, act_on, rate_on = response(act, rate, *sizes)
-                    rows.put_responses(r, at, y=y, x=x, rate=rate_y, **diagonal(y, x))
-                    rows.add(link.base, c.number(r), act_on, rate_on, act is rate)
-                    for _ in rows.where_dependent():
-                        if act is rate:
-                            rate = rows.take_rate(link, c.number(r))
-                            _, x, rate_y, _, _, rate_on = response(act, rate, *sizes)
-                            rows.put_responses(r, at, x=x, rate=rate_y)
-                            rows.add_rate(link.base, c.number(r), rate_on)
+        for _ in rows.where_dependent():
+            for link, at in rows.path(c):
+                own, turn = link.take("path_e"), dot(link.g, link.g)
+                for joint in ways(link):
+                    response = response_of(joint, link)
+                    for r in c.row_range():
+                        act, rate = rows.take(link, c.number(r))
+                        sizes = own, rows.get("size_l", r), rows.get("size_n", r)
+                        y, x, rate_y, could, act_on, rate_on = response(act, rate, *sizes)
+                        rows.put_responses(r, at, y=y, x=x, rate=rate_y)
+                        rows.see_speeds(joint, link, r, at, (*act, own), x)
+                        rows.add(link.base, c.number(r), act_on, rate_on)
                         rows.put("could", r, rows.get("could", r) + could)
                         rows.put("turn", r, maximum(rows.get("turn", r), turn))
+        rows.carry_bounded(c)
 
 
 def assemble(tree: Any) -> None:

@@ -13,9 +13,10 @@ import warp as wp
 
 from sharnir.cables import CableTable
 from sharnir.collision.data import Contacts, ShapeTable
-from sharnir.engine.tree.code import PREPARED, stored_fields
+from sharnir.engine.tree.build import LOOSE_MASK
+from sharnir.engine.tree.code import stored_fields
 from sharnir.engine.tree.forest import BALL, FREE, HINGE, OFF, PRESCRIBED, ROTOR, SLIDER, SLIDES, TURNS, WELD
-from sharnir.engine.tree.storage import ROW, ROW_APART, START
+from sharnir.engine.tree.storage import PREPARED, ROW, ROW_APART, START
 from sharnir.guard import count_step
 from sharnir.guard_data import Tally
 from sharnir.joint_geometry import child_frame, coordinate, free_axis, parent_frame
@@ -30,6 +31,7 @@ from sharnir.types import PRECISION, quat, real, vec3
 CPP = {"double": "double", "single": "float"}[PRECISION]
 IS_PREPARED = wp.constant(PREPARED)  # in the working memory
 BROKE = wp.constant(1)  # bits of what may change in a call
+IS_LOOSE = wp.constant(LOOSE_MASK)  # of a joint that leaves all six axes free
 RESTS = wp.constant(real(1e-9))  # of the largest speed: an axis that is slower is at rest
 OWN_AXES = 1024  # is added to the gear that is stored, where twists are in the links' own axes, not in the world's
 IS_OWN = wp.constant(real(OWN_AXES))
@@ -100,7 +102,7 @@ class TreeSettings:
     tolerance: wp.array(dtype=real)  # of the guard's counts
     per_metre: wp.array(dtype=real)  # 1/m, one over the scene's length
     # [1] most passes of an iteration, [2] of a step, [3] 1: which then ends as it is; [6] most steps of a launch, [7] 1: a launch
-    # of a call that another began, whose counts go on
+    # of a call that another began, whose counts go on; [8] steps of a call that is made by launches, 0: what each carries is read
     iterations: wp.array(dtype=wp.int32)
     sleep: wp.array(dtype=real)  # s, after which bodies that stand still sleep
 
@@ -136,7 +138,7 @@ class TreeStep:
     joint: wp.array(dtype=wp.int32)  # [link] −1: none of the scene's
     body: wp.array(dtype=wp.int32)  # [link] −1: inside a joint with several axes, or a part of a body that another link has
     cut: wp.array(dtype=wp.int32)  # [link] 1: such a part
-    geared: wp.array(dtype=wp.int32)  # [link] 1: a gear acts on its axis
+    geared: wp.array(dtype=wp.int32)  # [link] 1: a gear acts on its axis, or on one of a joint that leaves all six free
     carries: wp.array(dtype=wp.int32)  # [link] the body that its joint carries
     number: wp.array(dtype=wp.int32)  # [link] of its (first) axis among those of its joint
     axis: wp.array(dtype=wp.int32)  # [link] of its (first) axis among all speeds; −1: none
@@ -200,6 +202,7 @@ class TreeStep:
     turn: wp.array2d(dtype=quat)  # [link, world] link frames in the world
     origin: wp.array2d(dtype=vec3)
     pushed: wp.array(dtype=wp.int32)  # [world] 1: outer forces are in the working memory
+    to_come: wp.array(dtype=wp.int32)  # [world] steps of a call that is made by launches, with the one that is made
     passes: wp.array(dtype=wp.int32)  # [world] of the last step
     parts: wp.array(dtype=wp.int32)
     change: wp.array(dtype=real)
@@ -287,6 +290,13 @@ def forget_memory(t: wp.array(dtype=TreeStep), w: int):
 
 
 @wp.func
+def forget_other_memory(t: wp.array(dtype=TreeStep), w: int):
+    """The same where it was another world's, or specialized steps were made."""
+    if t[0].special == 1 or t[0].memory_worlds < t[0].worlds:
+        forget_memory(t, w)
+
+
+@wp.func
 def recall(t: wp.array(dtype=TreeStep), i: int, what: int, w: int) -> real:
     """A number of a link in the working memory."""
     return t[0].memory[(MEMORY_ROW * (i + 1) + what) * t[0].memory_number + memory_of(t, w)]
@@ -350,17 +360,32 @@ def laws_act(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int) -> int:
     j = t[0].joint[i]
     if j < 0:
         return 0
-    if t[0].control.acts[j, w] != 0 or t[0].geared[i] == 1 or kind == IS_SLIDES or kind == IS_TURNS:
+    if t[0].geared[i] == 1 or kind == IS_SLIDES or kind == IS_TURNS:
         return 1
+    return int(is_driven(t, j, w))
+
+
+@wp.func
+def is_driven(t: wp.array(dtype=TreeStep), j: int, w: int) -> bool:
+    """Whether laws or efforts act on the axes of a joint."""
+    driven = t[0].control.acts[j, w] != 0
     for k in range(t[0].joints.v_size[j]):
-        if t[0].control.joint_force[t[0].joints.v_start[j] + k, w] != real(0.0):
-            return 1
-    return 0
+        driven = driven or t[0].control.joint_force[t[0].joints.v_start[j] + k, w] != real(0.0)
+    return driven
+
+
+@wp.func
+def leaves_alone(t: wp.array(dtype=TreeStep), i: int, w: int, j: int) -> bool:
+    """Whether the joint of a link is disabled, or allows every motion and does nothing (specialized code has its axes)."""
+    if t[0].control.enabled[j, w] == 0:
+        return True
+    idle = t[0].special == 0 and t[0].joints.free[j] == IS_LOOSE and t[0].geared[i] == 0
+    return idle and not is_driven(t, j, w)
 
 
 @wp.func
 def set_kinds(t: wp.array(dtype=TreeStep), w: int) -> bool:
-    """How links hang in this world now: those of joints that are disabled float, those that sleep are left out; what acts."""
+    """How links hang in this world now: those of joints that do nothing float, those that sleep are left out; what acts."""
     changed = bool(False)
     t[0].loaded[w] = t[0].breakable
     for a in range(t[0].control.friction_load.shape[0]):
@@ -372,7 +397,7 @@ def set_kinds(t: wp.array(dtype=TreeStep), w: int) -> bool:
         base = t[0].base_built[i]
         j = t[0].joint[i]
         if j >= 0:
-            if t[0].control.enabled[j, w] == 0:
+            if leaves_alone(t, i, w, j):
                 kind = IS_OFF
                 base = -1
                 if t[0].body[i] >= 0 or t[0].cut[i] == 1:
@@ -689,6 +714,7 @@ def begin_counts(t: wp.array(dtype=TreeStep), w: int):
     t[0].work[w] = real(0.0)  # the guard judges launches one by one
     if t[0].settings.iterations[7] == 1:
         return
+    t[0].to_come[w] = t[0].settings.iterations[8]
     t[0].projected[w] = real(0.0)
     for g in range(4):
         t[0].grades[g, w] = 0

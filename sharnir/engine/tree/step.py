@@ -29,6 +29,7 @@ from sharnir.laws.axis import FREE_AXIS
 
 RINGS = 0.1  # of the spins of two bodies: by more they do not fit their joint
 RINGS_SLOWLY = 1e-7  # rad in half a step: spins that are as small are let be
+STILL = 1e-12  # rad, or of the scene's length, in half a step: what moves less, held by friction, stands still
 CLOSINGS = 20  # rounds, at most, in which rows that stand open are closed
 
 
@@ -311,7 +312,7 @@ def finish(tree: Any) -> None:
 def stand_still(link: Any) -> None:
     """An axis that friction held in the last step and holds in this one, as a row, does not creep by rounding."""
     held = (link.stuck > 0.5) & (absolute(link.row_friction) < 0.25 * (1.0 - 1e-9) * link.h * link.row_bound)
-    link.z = select(held, 0.0, link.z)
+    link.z = select(held & (absolute(link.z) * link.unit < STILL), 0.0, link.z)
 
 
 def rings(joint: OneAxis, link: Any) -> Any:

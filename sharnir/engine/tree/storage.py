@@ -152,6 +152,7 @@ APART = {n: s for n, s in SIZES.items() if n in LAW_3 or n in REPORT_3 or n in O
 MEMORY = {name: SIZES[name] for name in (*OFTEN, *SIZES) if name not in OUTSIDE and name not in APART}  # the rest, of a link
 START, ROW = offsets(MEMORY) | offsets(APART), sum(MEMORY.values())
 ROW_APART = sum(APART.values())
+PREPARED = START["opens"]  # of the ground, which hands nothing on: 1 where the working memory is prepared
 
 
 def pack(name: str, numbers: list[Any]) -> Any:
@@ -761,11 +762,14 @@ class LoopTree(Emitted):
         head = "for (int i = links - 1; i >= 0; --i) {" if inward else "for (int i = 0; i < links; ++i) {"
         with self.sweep(), self.program.block(head):
             self.program.say("if (kinds[i] < 0) continue;")
-            self.program.say(
-                f"const Place own = {self.row}*(i + 1), base = {self.row}*(bases[i] + 1); const int axis = axis_of(i);"
-            )
-            self.program.say(f"const Place apart = {self.row}*(links + 1) + {ROW_APART}*i; (void)apart;")
+            self.say_link()
             yield LinkView(self, "own")
+
+    def say_link(self) -> None:
+        """Where the numbers of link i and of its base begin."""
+        p = self.program
+        p.say(f"const Place own = {self.row}*(i + 1), base = {self.row}*(bases[i] + 1); const int axis = axis_of(i); (void)axis;")
+        p.say(f"const Place apart = {self.row}*(links + 1) + {ROW_APART}*i; (void)apart;")
 
     def sweep(self) -> AbstractContextManager[None]:
         """What a loop over links or rows is recorded in."""
