@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sharnir.emit.program import QUOTIENTS, UNDEFINED, Program
@@ -17,6 +17,8 @@ from sharnir.engine.tree.contact_rows import LawLoopTree
 from sharnir.engine.tree.forest import FREE, INERTIAL, JOINT_LAWS, LAWS, ONE_AXIS, PRESCRIBED, SEVERAL, TURNING, Forest
 from sharnir.engine.tree.history import FIRST, KEPT
 from sharnir.engine.tree.islands import note_momenta, restore_momenta
+from sharnir.engine.tree.ropes import TABLES as ROPE_TABLES
+from sharnir.engine.tree.ropes import RopedLoopTree
 from sharnir.engine.tree.row_storage import RowLoopTree
 from sharnir.engine.tree.step import close_pose, finish, guess, place_links, project, repair_limits, report, solve, step
 from sharnir.engine.tree.storage import (
@@ -133,6 +135,10 @@ real* const numbers = x.memory.data; const int memory_size = {ROW + ROW_APART}*(
     },
     "x.",
 )
+
+BESIDE_ROPES = "auto& both = t.data[0]; auto& x = both.tree.data[0];\n" + ROPE_TABLES
+ROPED = replace(SIMULATION, head=SIMULATION.head.replace("auto& x = t.data[0];", BESIDE_ROPES))
+"""The same where ropes hang on links."""
 
 
 def stored_fields(kind: int, turns: bool = False, real: str = "double") -> Iterator[tuple[str, int]]:
@@ -293,7 +299,11 @@ if (rest != real(1.0)) {{ part *= rest; tolerance *= rest;
             if tree.rows:
                 self.close()
             self.take_up()
+            if tree.ropes:
+                p.say(tree.ropes.feed)
             p.say("if (left == 0) {")
+            if tree.ropes:
+                p.say(tree.ropes.end_step)
             p.say(f"++made; left = {FINEST}; hit = stopped; stopped = 0;")
             p.say(f"if (size < {FINEST}) {{ {self.resize(f'real({FINEST}/size)')} size = {FINEST}; h = dt; }}")
             p.say("const real slowest = real(0.25)*h*h*x.slowest*x.slowest; bool slow = false;")
@@ -303,6 +313,8 @@ if (rest != real(1.0)) {{ part *= rest; tolerance *= rest;
             if tree.laws_are_rows:
                 p.say("unmet = real(0.0);")
             p.say("}")
+            if tree.ropes:
+                p.say(tree.ropes.prepare)
             p.say("unknown = false; learned = false;")
             if tree.laws_are_rows:
                 p.say(f"if (n_rows > n_equal) tolerance = {tree.rows.tolerance()};")
@@ -311,7 +323,12 @@ if (rest != real(1.0)) {{ part *= rest; tolerance *= rest;
             missed = f"(failed && !(change <= real({LOOSE})*rounding))"
             if tree.rows:
                 missed = f"({missed} || (size > 1 && {tree.rows.are_apart()}))"
+            if tree.ropes:
+                p.say(tree.ropes.look)
+                missed = f"({missed} || astray)"
             p.say(f"if ({missed} && !(coarse && count >= most)) {{")
+            if tree.ropes:
+                p.say(tree.ropes.miss(f"size == {FINEST}"))
             p.say("failed = 0; if (onward > real(0.0)) { onward = real(0.0); restarted = true; continue; }")
             p.say("onward = real(1.0);")
             whole = f"size == {FINEST}" + (" && part == real(1.0) && within == real(0.0)" if tree.laws_are_rows else "")
@@ -330,6 +347,8 @@ if (rest != real(1.0)) {{ part *= rest; tolerance *= rest;
             finish(tree)
             if tree.rows:  # what a step that was cut short leaves open is closed, and velocities fit again
                 p.say("if (cut) { renew = true; stopped = 1; }")
+            if tree.ropes:
+                p.say(tree.ropes.keep)
             p.say(self.go_on())
         before = f"""int made = 0, left = {FINEST}, size = {FINEST}, parts = 0, hit = 0; real taken = real(0.0);
 bool renew = fresh > 0, broken = false;
@@ -340,10 +359,14 @@ gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(k
         if tree.laws_are_rows:
             before += tree.rows.clear_laws()
             before += f"real part = real(1.0), within = real(0.0); int cuts = 0; const int most_cuts = {CUTS};"
+        if tree.ropes:
+            before += tree.ropes.start
         after = "x.passes.data[w] = count; x.parts.data[w] = parts; x.change.data[w] = left_over; x.taken.data[w] = taken;"
         if tree.laws_are_rows:
             after += " x.unsolved.data[w] = unmet;"
         after += " x.hit.data[w] = hit; x.work.data[w] += work; return broken ? -1 - made : made;"
+        if tree.ropes:
+            after = tree.ropes.go_back + after
         kept = f"stored(1) = real(gear + {CHOICES}*choice) + (restarted ? real(0.5) : real(0.0));"
         return self.whole(before, after, f"if (!broken) {{ {kept} {self.store()} }}")
 
@@ -454,10 +477,10 @@ class Loop(Form):
     def __init__(
         self, real: str, source: Source, own_axes: bool = False, factor_always: bool = False,
         kinds: tuple[int, ...] | None = None, pushed: bool = False, second_gear: Any = None, rows: bool = False,
-        touches: bool = False, more: bool = False,
+        touches: bool = False, more: bool = False, ropes: bool = False,
     ) -> None:  # fmt: skip
         self.program, self.source, self.real = Program(remembers=not rows, shared=SHARED), source, real
-        form: Any = LawLoopTree if touches else RowLoopTree if rows else LoopTree
+        form: Any = LawLoopTree if touches else RopedLoopTree if ropes else RowLoopTree if rows else LoopTree
         kept = {"more": more} if rows else {}
         self.tree: LoopTree = form(self.program, own_axes, factor_always, kinds, pushed, second_gear, **kept)
         if isinstance(self.tree, LawLoopTree):

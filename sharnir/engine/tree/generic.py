@@ -1,8 +1,7 @@
 """Kernels that step any forest: the emitted loop over links, with what is done around it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 import warp as wp
@@ -27,7 +26,7 @@ from sharnir.engine.tree.runtime import (  # fmt: skip
 )
 from sharnir.kernel_cache import emitted
 from sharnir.laws.drives import set_drives
-from sharnir.sleep import at_rest_together, fall_asleep_jointed, rise, wake_jointed
+from sharnir.sleep import at_rest_together, fall_asleep, fall_asleep_jointed, rise, wake_by_caller, wake_jointed
 from sharnir.types import CPU_FLAGS, PRECISION, QUICK_FLAGS, real
 
 OPTIONS = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": QUICK_FLAGS}
@@ -60,21 +59,45 @@ def report_with_rows(t: wp.array(dtype=TreeStep), w: int):
     store_rows(t, w)
 
 
-def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: bool = False) -> Any:
+@wp.func
+def itself(t: wp.array(dtype=TreeStep)):
+    """The structure of trees of what a kernel is given."""
+    return t
+
+
+@dataclass
+class Given:
+    """What a kernel is given besides trees, with device functions around their steps: for ropes (`direct.roped_steps`)."""
+
+    kind: Any = TreeStep
+    tree: Any = itself
+    calls: Any = None  # names what the emitted code calls
+    begin: Any = None  # a call
+    restart: Any = None  # after bodies were moved
+    end: Any = None  # a call
+
+
+def make_kernel(
+    body: str, name: str, more: bool, rows: bool = False, touches: bool = False, given: Given | None = None
+) -> Any:  # fmt: skip
     """The kernel that makes steps by `body`, emitted C++, and what is done around it, see MODULES."""
+    ropes, given = given is not None, given or Given()
+    kind, tree, calls, begin_call, restart, end_call = given.kind, given.tree, given.calls, given.begin, given.restart, given.end
 
     @wp.func_native(body)
-    def advance(t: wp.array(dtype=TreeStep), w: int, steps: int, fresh: int, reporting: int) -> int:
+    def advance(t: wp.array(dtype=kind), w: int, steps: int, fresh: int, reporting: int) -> int:
         """Up to so many steps of a world; returns how many were made, −1 − that if the next one cannot be."""
         return 0
 
     look, begin, finish = (look_at_rows, load_with_rows, report_with_rows) if rows else (set_kinds, load, store_report)
-    keep_state, wake = store_all if more and rows else store, rise if touches else wake_jointed
+    keep_state = store_all if more and rows else store
+    wake, lie = (wake_by_caller, fall_asleep) if ropes else (rise if touches else wake_jointed, fall_asleep_jointed)
 
     @wp.kernel(module=name, enable_backward=False)
-    def tree_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int32)):
+    def tree_steps(all: wp.array(dtype=kind), first: int, n: wp.array(dtype=wp.int32)):
         """n steps of a world; where one cannot be made the world is marked and its state stays."""
         w = first + wp.tid()
+        t = tree(all)
         if t[0].state.failed[w] != 0 or n[w] == 0:
             return
         wake(t[0].rest, w)
@@ -85,6 +108,10 @@ def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: b
         fresh = int(look(t, w) or not is_untouched(t, w))
         if fresh == 0:
             turn_twists(t, w, 0)
+        if wp.static(ropes):
+            if w < 0:
+                calls(all, w)
+            begin_call(all, w)
         step = int(0)
         most = wp.max(1, t[0].settings.iterations[6])
         while step < n[w]:
@@ -98,6 +125,8 @@ def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: b
             prescribe(t, w)
             if fresh == 1:
                 begin(t, w)
+                if wp.static(ropes):
+                    restart(all, w)
             left = wp.where(n[w] - step > 3, n[w] - step - 3, 1)  # of the last three, loads of joints and accelerations are read
             if wp.static(more):
                 set_drives(t, w, t[0].settings.dt[0], t[0].state.velocity, t[0].state.spin)
@@ -108,7 +137,7 @@ def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: b
             reporting = wp.max(reporting, wp.static(int(more)))  # these read what they gave in the last step
             if wp.static(touches):
                 t[0].contacts.lost[w] = t[0].contacts.lost[w] + gather_laws(t, w)
-            made = advance(t, w, left, fresh, reporting)
+            made = advance(all, w, left, fresh, reporting)
             fresh = 0
             broken = made < 0
             made = wp.where(broken, -1 - made, made)
@@ -121,7 +150,7 @@ def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: b
                 count(t, w, made)
                 step = step + made
                 if t[0].slow[w] == 1 or step == n[w]:
-                    fall_asleep_jointed(t[0].rest, w)
+                    lie(t[0].rest, w)
                     if t[0].now.resting[w] != 0:
                         fresh = int(look(t, w))
                 if t[0].breakable == 1:
@@ -138,6 +167,8 @@ def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: b
         keep(t, w)
         if fresh == 1:
             t[0].state.tree[0, w] = real(0.0)
+        if wp.static(ropes):
+            end_call(all, w)
 
     return tree_steps
 

@@ -346,6 +346,12 @@ class Stage:
         """The turning part of a free link's answer to what it lacks, where it is improved."""
         return x
 
+    ropes: Any = None  # beside the tree, `ropes`
+
+    def project_rounds(self) -> Iterator[Any]:
+        """Rounds in which velocities are projected: one, but where ropes hang."""
+        yield
+
     laws_are_rows = False  # whether friction and limits of single axes are rows beside the forest (`contact_rows`)
     stands = False  # whether twists are velocities that no vector turns with
 
