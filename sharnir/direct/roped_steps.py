@@ -53,11 +53,12 @@ def bind(
     rope_settings(settings, tolerance, [PASSES if caps[0] is None else caps[0]], device)
     settings.dt, settings.gravity = t.settings.dt, t.settings.gravity
     s = rope_step(model, state, control, settings)
-    s.ropes = table = shared(ropes.table, RopeTable)
+    table = shared(ropes.table, RopeTable)
     kind = ropes.table.kind.numpy()
     held = np.isin(kind, (BODY, PORT, DRIVEN))
     table.kind = wp.array(np.where(kind == PORT, int(LOOP), kind), dtype=wp.int32, device=device)
     table.exact = 1
+    s.ropes = table
     fill(s.work, model, 2 * ropes.count, "end_arm")
     fill(s.work, model, table.ties, "tie_end")
     s.body_state = State()
