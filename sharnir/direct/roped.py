@@ -643,7 +643,7 @@ def roped_go_back(x: wp.array(dtype=RopedTree), w: int):
 
 
 @wp.func
-def roped_keep(x: wp.array(dtype=RopedTree), w: int, stopped: int) -> int:
+def roped_keep(x: wp.array(dtype=RopedTree), w: int) -> int:
     """Ropes of a part that was made become the state; 1 where elements became taut in it."""
     s = x[0].rope
     scale_pulls(s, w, s[0].settings.dt[0] / s[0].h[w])
@@ -665,7 +665,7 @@ def roped_keep(x: wp.array(dtype=RopedTree), w: int, stopped: int) -> int:
 
 
 @wp.func
-def roped_feed(x: wp.array(dtype=RopedTree), w: int, h: real):
+def roped_feed(x: wp.array(dtype=RopedTree), w: int):
     """What is torn, inserted or removed once velocities fit contradicts what was there."""
     s = x[0].rope
     dt = s[0].settings.dt[0]
@@ -675,7 +675,7 @@ def roped_feed(x: wp.array(dtype=RopedTree), w: int, h: real):
         feed(s, k, w)
         if s[0].state.segments[k, w] != n:
             s[0].state.started[k, w] = 0
-        s[0].state.owed[k, w] = s[0].state.owed[k, w] * (real(1.0) - REPAID * h / dt)
+        s[0].state.owed[k, w] = s[0].state.owed[k, w] * (real(1.0) - REPAID * s[0].h[w] / dt)
     keep_impulses(s, w)
 
 
@@ -697,6 +697,6 @@ def roped_calls(x: wp.array(dtype=RopedTree), w: int):
     n = roped_settle(x, w) + roped_prepare(x, w, h) + roped_look(x, w)
     roped_miss(x, w, n)
     roped_go_back(x, w)
-    n = roped_keep(x, w, n)
-    roped_feed(x, w, h)
+    n = roped_keep(x, w)
+    roped_feed(x, w)
     roped_spend(x, w)

@@ -41,10 +41,10 @@ from sharnir.engine.tree.unrolled import UnrolledTree
 PER_LINK = sum(INERTIAL.values())
 PREPARED = START["opens"]  # of the ground, which hands nothing on: 1 where the working memory is prepared
 CHOICES = 32  # by which the number of a guess is multiplied, to be stored with the gear, which is less
-FINEST = 256  # parts into which a step may be divided
+FINEST, FINEST_OF_ROPES = 1 << 8, 1 << 16  # parts into which a step may be divided
 CUTS = 24  # by impacts, at most
 LOOSE = 10  # times what changes by rounding: what iterations that come no nearer may miss
-VARIABLES = """int count = 0, failed = 0; real change = real(0.0), before = real(0.0), lost = real(0.0), work = real(0.0);
+VARIABLES = """int count = 0, failed = 0, parts = 0; real change = real(0.0), before = real(0.0), lost = real(0.0), work = real(0.0);
 int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0;
 const real tiny = real(sizeof(real) == 4 ? 1e-6 : 1e-14), root_epsilon = real(sizeof(real) == 4 ? 3.5e-4 : 1.5e-8);
 bool acted = false, one = false, unknown = false, learned = false, suspect = false;
@@ -196,6 +196,11 @@ class Form:
         """Whether links of a kind have a field."""
         return kind is None or name in dict(stored_fields(kind, real=self.real))
 
+    @property
+    def finest(self) -> int:
+        """Parts into which a step may be divided."""
+        return FINEST_OF_ROPES if self.tree.ropes else FINEST
+
     def is_slow(self) -> str:
         """Whether a body is slower than what stands still: then it is looked at whether it falls asleep."""
         return self.each(
@@ -238,6 +243,8 @@ class Form:
                 p.say("lifted = real(0.0);")
             p.say("const real joules = lost*real(4.0)/(h*h); lost = real(0.0);")
             p.say("if (renew) { stopped = 0; x.projected.data[w] += joules; } else taken += joules;")
+            if not tree.laws_are_rows:
+                p.say("if (stopped > 0) hit = stopped;")
         with p.block("if (renew || overlaps || within > real(0.0)) {" if tree.laws_are_rows else "if (renew) {"):
             guess(tree)
             p.say("renew = false; overlaps = false;" if tree.laws_are_rows else "renew = false;")
@@ -283,6 +290,10 @@ continue; }} }}""")
 
     def go_on(self) -> str:
         """C++: after a part of a step."""
+        if self.tree.ropes:  # parts become larger again behind what made them small
+            return f"""left -= size; ++parts; {{ int grown = size;
+while (left > 0 && grown < {self.finest} && left % (2*grown) == 0) grown *= 2;
+if (grown > size) {{ {self.resize("real(grown/size)")} size = grown; }} }}"""
         if not self.tree.laws_are_rows:
             return "left -= size; ++parts;"
         return f"""++parts; within += part; {{ const bool all = within > real(1.0) - real(1e-12);
@@ -304,8 +315,8 @@ if (rest != real(1.0)) {{ part *= rest; tolerance *= rest;
             p.say("if (left == 0) {")
             if tree.ropes:
                 p.say(tree.ropes.end_step)
-            p.say(f"++made; left = {FINEST}; hit = stopped; stopped = 0;")
-            p.say(f"if (size < {FINEST}) {{ {self.resize(f'real({FINEST}/size)')} size = {FINEST}; h = dt; }}")
+            p.say(f"++made; left = {self.finest}; {'hit = stopped; ' if tree.laws_are_rows else ''}stopped = 0;")
+            p.say(f"if (size < {self.finest}) {{ {self.resize(f'real({self.finest}/size)')} size = {self.finest}; h = dt; }}")
             p.say("const real slowest = real(0.25)*h*h*x.slowest*x.slowest; bool slow = false;")
             p.say("if (watching) {" + self.is_slow() + "}")
             p.say("x.slow.data[w] = slow; if (slow) steps = made;")
@@ -328,10 +339,10 @@ if (rest != real(1.0)) {{ part *= rest; tolerance *= rest;
                 missed = f"({missed} || astray)"
             p.say(f"if ({missed} && !(coarse && count >= most)) {{")
             if tree.ropes:
-                p.say(tree.ropes.miss(f"size == {FINEST}"))
+                p.say(tree.ropes.miss(f"size == {self.finest}"))
             p.say("failed = 0; if (onward > real(0.0)) { onward = real(0.0); restarted = true; continue; }")
             p.say("onward = real(1.0);")
-            whole = f"size == {FINEST}" + (" && part == real(1.0) && within == real(0.0)" if tree.laws_are_rows else "")
+            whole = f"size == {self.finest}" + (" && part == real(1.0) && within == real(0.0)" if tree.laws_are_rows else "")
             p.say(f"if ({whole}) {{ {self.store()} }}")
             p.say(self.divide())
             if tree.rows:
@@ -350,7 +361,7 @@ if (rest != real(1.0)) {{ part *= rest; tolerance *= rest;
             if tree.ropes:
                 p.say(tree.ropes.keep)
             p.say(self.go_on())
-        before = f"""int made = 0, left = {FINEST}, size = {FINEST}, parts = 0, hit = 0; real taken = real(0.0);
+        before = f"""int made = 0, left = {self.finest}, size = {self.finest}, hit = 0; real taken = real(0.0);
 bool renew = fresh > 0, broken = false;
 h = dt; stopped = fresh; if (!fresh) {{ const int kept = (int)stored(1);
 gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(kept) > real(0.25); }} {SET_STEP}"""

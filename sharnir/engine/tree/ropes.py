@@ -117,11 +117,11 @@ class Ropes:
     # C++ of a simulation's steps (`code.Form.simulation`); `prepared`: the part of a step that comes next is
 
     start = "bool prepared = fresh > 0, kept = false, astray = false; if (fresh) roped_prepare_0(t, w, h);"
-    feed = "if (kept) { kept = false; roped_feed_0(t, w, h); }"
+    feed = "if (kept) { kept = false; roped_feed_0(t, w); }"
     end_step = "roped_spend_0(t, w);"
-    prepare = "if (!prepared) { prepared = true; if (roped_prepare_0(t, w, h) > 0) { stopped = 1; continue; } }"
+    prepare = "if (!prepared) { prepared = true; if (roped_prepare_0(t, w, h) > 0) { stopped = -1; continue; } }"
     look = "astray = roped_look_0(t, w) > 0;"
-    keep = "if (roped_keep_0(t, w, stopped) > 0) stopped = 1;\nkept = true; prepared = false;"
+    keep = "if (roped_keep_0(t, w) > 0 && !stopped) stopped = -1;\nkept = true; prepared = false;"
     go_back = "if (broken) roped_go_back_0(t, w);\n"
 
     def miss(self, whole: str) -> str:

@@ -132,7 +132,10 @@ def report(tree: Any) -> None:
     for link in tree.links(inward=True):
         f, n = carried_momentum(tree, link, *missing_momentum(link, link.com_mean))
         for joint in link.joints():
+            before = link.p_lost if tree.goes_on is not False else 0.0
             joint.report(link, f, n)
+            if tree.goes_on is not False:  # a step made in parts loses the sum of what these lose
+                link.p_lost = link.p_lost + select(tree.goes_on, before, 0.0)
 
 
 # ---- before the iterations ---------------------------------------------------------------------------------------------------
