@@ -383,7 +383,7 @@ def hang_last(x: wp.array(dtype=RopedTree), k: int, w: int):
 
 @wp.func
 def roped_follow(x: wp.array(dtype=RopedTree), w: int) -> real:
-    """Ropes follow the links; returns by how much they changed, as a mean speed is scaled, 0 where that is rounding.
+    """Ropes follow the links; returns by how much they changed, 1 being as much as may be, 0 where that is rounding.
 
     Elements that were not slack or taut as they were taken to be change over (`wrong`).
     """
@@ -417,7 +417,7 @@ def roped_follow(x: wp.array(dtype=RopedTree), w: int) -> real:
     x[0].last[w] = change
     if change <= enough:
         return real(0.0)
-    return change * real(0.5) * h * t[0].settings.per_metre[0]
+    return change / enough
 
 
 @wp.func

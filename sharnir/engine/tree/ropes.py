@@ -16,6 +16,7 @@ from sharnir.emit.algebra import ZERO, Matrix, Symmetric, Vector
 from sharnir.emit.expressions import select, value
 from sharnir.engine.tree.closures import ROPE, ROWS
 from sharnir.engine.tree.row_storage import LoopRows, RowLoopTree
+from sharnir.engine.tree.storage import FIRST_RATE
 from sharnir.engine.tree.rows import CLOSURES, Kind, Wrenches, assemble, factor_rows
 
 HUNG = {"f": 3, "n": 3, "A": 9, "B": 9, "C": 9, "D": 9}
@@ -143,7 +144,8 @@ class Ropes:
 
     def follow(self) -> None:
         """Ropes follow the links; where elements are slack that were taken to be taut, or the reverse, passes go on."""
-        self.program.forget(f"{{ const real moved = {self.call('roped_follow')}; if (!(change >= moved)) change = moved; }}")
+        moved = f"{self.call('roped_follow')}*tolerance*(pass == 0 ? real({1.0 / FIRST_RATE!r}) : real(1.0))"
+        self.program.forget(f"{{ const real moved = {moved}; if (!(change >= moved)) change = moved; }}")
         self.program.forget("if (both.wrong.data[w] > 0) { changed += both.wrong.data[w]; pass = 0; }")
 
     def rounds(self) -> Iterator[Any]:
