@@ -29,12 +29,16 @@ from sharnir.rope.energy import (
     turns_far,
 )
 from sharnir.rope.energy_bodies import (
+    CURBED,
     ENDS,
     ROUGH,
     ROUGHLY,
     ROUND,
     SNAPS,
+    STUCK,
     WHOLE,
+    WIDE,
+    WILD,
     body_pose,
     goes_on,
     pose_arms,
@@ -55,6 +59,8 @@ from sharnir.spatial import unit, worse
 from sharnir.types import EPSILON, mat33, real, vec3
 
 JOINTS = wp.constant(3)  # what velocities are projected for, beside those of `rope.energy_bodies`
+GO_ON, ANEW, ONWARD, GIVE_UP = (wp.constant(k) for k in range(4))  # passes go on, begin anew, or with the impulses found; or end
+STALLED, LONGEST = wp.constant(2), wp.constant(15)  # stalls, and passes, after which passes do not converge
 FINE = wp.constant(real(1.0e-6))  # relative to the speeds: a change from which on elements are judged in every pass
 AT_V, AT_W, AT_U, AT_G, AT_COM, AT_COM_MEAN, AT_R = (
     wp.constant(START[n]) for n in ("V", "W", "u", "g", "com_w", "com_mean", "R")
@@ -86,6 +92,9 @@ class RopedTree:
     tries: wp.array(dtype=wp.int32)
     fewest: wp.array(dtype=wp.int32)
     all: wp.array(dtype=wp.int32)
+    stuck: wp.array(dtype=wp.int32)  # [world] rounds among them that follow passes which do not converge
+    stalls: wp.array(dtype=wp.int32)  # [world] passes in which changes hardly fell
+    verdict: wp.array(dtype=wp.int32)  # [world] what becomes of passes: `GO_ON` …
     last: wp.array(dtype=real)  # [world] m/s, change of the last pass
     elapsed: wp.array(dtype=real)  # [world] s, parts of the step that were made
     lost: wp.array(dtype=real)  # [world] J, kinetic energy of ropes that a projection took
@@ -292,17 +301,23 @@ def follow_ropes(x: wp.array(dtype=RopedTree), w: int, per: real):
 
 @wp.func
 def roped_begin(x: wp.array(dtype=RopedTree), w: int):
-    """What is expected of a part of the step."""
+    """What is expected of a part of the step, or once more, after a verdict on its passes."""
     s = x[0].rope
-    start_bodies(x, w)
-    take_slack(s, w)
+    verdict = x[0].verdict[w]
+    if verdict != ONWARD:
+        start_bodies(x, w)
+        if verdict != ANEW:
+            take_slack(s, w)
+            x[0].judged[w] = 0
+            x[0].tries[w] = TRIES
+            x[0].fewest[w] = 1 << 30
+            x[0].all[w] = 1
+            x[0].stuck[w] = 0
+        for k in range(s[0].ropes.count):
+            start_rope(s, k, w)
     for k in range(s[0].ropes.count):
-        start_rope(s, k, w)
         start_speeds(s, k, w)
-    x[0].judged[w] = 0
-    x[0].tries[w] = TRIES
-    x[0].fewest[w] = 1 << 30
-    x[0].all[w] = 1
+    x[0].stalls[w] = 0
     x[0].last[w] = real(0.0)
 
 
@@ -382,10 +397,11 @@ def hang_last(x: wp.array(dtype=RopedTree), k: int, w: int):
 
 
 @wp.func
-def roped_follow(x: wp.array(dtype=RopedTree), w: int) -> real:
+def roped_follow(x: wp.array(dtype=RopedTree), w: int, made: int, changed: int) -> real:
     """Ropes follow the links; returns by how much they changed, 1 being as much as may be, 0 where that is rounding.
 
-    Elements that were not slack or taut as they were taken to be change over (`wrong`).
+    Elements that were not slack or taut as they were taken to be change over (`wrong`), and it is seen whether passes converge
+    (`verdict`), of which `made` were made before this one; `changed`: laws that did something else in it than expected.
     """
     t = x[0].tree
     s = x[0].rope
@@ -413,7 +429,7 @@ def roped_follow(x: wp.array(dtype=RopedTree), w: int) -> real:
         scale = wp.max(scale, s[0].work.speed[k, w])
     rounding = (ropes_length(s, w) + far) * (real(EPSILON) / h)
     enough = wp.max(s[0].settings.tolerance[0] * scale, ROUND * rounding)
-    judge_elements(x, w, change, scale)
+    judge_passes(x, w, change, scale, enough, made, changed)
     x[0].last[w] = change
     if change <= enough:
         return real(0.0)
@@ -421,18 +437,41 @@ def roped_follow(x: wp.array(dtype=RopedTree), w: int) -> real:
 
 
 @wp.func
-def judge_elements(x: wp.array(dtype=RopedTree), w: int, change: real, scale: real):
-    """Look at which elements are slack, a few times while changes are rough, and at last in every pass."""
-    s = x[0].rope
+def judge_passes(x: wp.array(dtype=RopedTree), w: int, change: real, scale: real, enough: real, made: int, changed: int):
+    """Whether passes converge; and which elements are slack, a few times while changes are rough, at last in every pass."""
+    verdict = x[0].verdict[w]
     x[0].wrong[w] = 0
-    if change > FINE * scale and (change > ROUGH * scale or x[0].judged[w] >= ROUGHLY):
+    x[0].verdict[w] = GO_ON
+    if not (wp.isfinite(change) and wp.isfinite(scale)):
+        x[0].verdict[w] = GIVE_UP
         return
-    if not wp.isfinite(change):
+    if made == 0 and change > WIDE * scale and verdict != ONWARD:  # impulses were far off: velocities once more
+        x[0].verdict[w] = ONWARD
         return
+    if made > 2 and changed == 0 and change > CURBED * x[0].last[w] and change > enough:
+        x[0].stalls[w] = x[0].stalls[w] + 1
+    parts = x[0].stalls[w] > STALLED or made >= LONGEST or change >= WILD * scale + enough
+    if parts or change <= FINE * scale or (change <= ROUGH * scale and x[0].judged[w] < ROUGHLY):
+        off = real(0.0)
+        if not parts:
+            off = change
+            if change < x[0].last[w]:
+                off = change * (change / x[0].last[w])
+        judge_elements(x, w, scale, off)
+        if parts:
+            x[0].stuck[w] = x[0].stuck[w] + 1
+            x[0].verdict[w] = ANEW
+            if x[0].wrong[w] == 0 or x[0].stuck[w] > STUCK:
+                x[0].verdict[w] = GIVE_UP
+        if x[0].judged[w] > JUDGED:
+            x[0].verdict[w] = GIVE_UP
+
+
+@wp.func
+def judge_elements(x: wp.array(dtype=RopedTree), w: int, scale: real, off: real):
+    """Elements that are not slack or taut as they were taken to be change over, all of them or one."""
+    s = x[0].rope
     end_poses(x, w)
-    off = change
-    if change < x[0].last[w]:
-        off = change * (change / x[0].last[w])
     wrong = judge(s, w, scale, off, LONGER, x[0].all[w] == 1)
     x[0].wrong[w] = wrong
     if wrong > 0:
@@ -440,6 +479,7 @@ def judge_elements(x: wp.array(dtype=RopedTree), w: int, change: real, scale: re
         x[0].all[w] = int(all)
         x[0].fewest[w] = fewest
         x[0].tries[w] = tries
+        x[0].stalls[w] = 0
         x[0].judged[w] = x[0].judged[w] + 1
 
 
@@ -449,7 +489,7 @@ def roped_look(x: wp.array(dtype=RopedTree), w: int) -> int:
     s = x[0].rope
     end_poses(x, w)
     mean_arms(s, w)
-    if x[0].judged[w] > JUDGED or not widest_gap(s, w) <= OPEN:
+    if not widest_gap(s, w) <= OPEN:
         return 1
     for k in range(s[0].ropes.count):
         if turns_far(s, k, w):
@@ -594,6 +634,7 @@ def roped_prepare(x: wp.array(dtype=RopedTree), w: int, h: real) -> int:
     """Reels pay out for a part of a step, and what drives ends moves; 1 where velocities do not fit that, or were changed."""
     t = x[0].tree
     s = x[0].rope
+    x[0].verdict[w] = GO_ON
     s[0].h[w] = h
     s[0].kick[w] = h
     if x[0].elapsed[w] == real(0.0):
@@ -689,7 +730,7 @@ def roped_spend(x: wp.array(dtype=RopedTree), w: int):
 @wp.func
 def roped_calls(x: wp.array(dtype=RopedTree), w: int):
     """All that emitted code calls: a kernel that names it has these functions before that code."""
-    h = roped_follow(x, w)
+    h = roped_follow(x, w, 0, 0)
     roped_begin(x, w)
     roped_inward(x, w)
     roped_report(x, w)

@@ -144,9 +144,12 @@ class Ropes:
 
     def follow(self) -> None:
         """Ropes follow the links; where elements are slack that were taken to be taut, or the reverse, passes go on."""
-        moved = f"{self.call('roped_follow')}*tolerance*(pass == 0 ? real({1.0 / FIRST_RATE!r}) : real(1.0))"
+        moved = f"{self.call('roped_follow', ', pass, changed')}*tolerance*(pass == 0 ? real({1.0 / FIRST_RATE!r}) : real(1.0))"
         self.program.forget(f"{{ const real moved = {moved}; if (!(change >= moved)) change = moved; }}")
-        self.program.forget("if (both.wrong.data[w] > 0) { changed += both.wrong.data[w]; pass = 0; }")
+        self.program.forget("""{ const int verdict = both.verdict.data[w];
+if (verdict == 3) { failed = 1; break; }
+if (verdict > 0) { pass = -1; continue; }
+if (both.wrong.data[w] > 0) { changed += both.wrong.data[w]; pass = 0; } }""")
 
     def rounds(self) -> Iterator[Any]:
         """The rounds in which velocities are projected."""
