@@ -147,7 +147,7 @@ class Ropes:
         moved = f"{self.call('roped_follow', ', pass, changed')}*tolerance*(pass == 0 ? real({1.0 / FIRST_RATE!r}) : real(1.0))"
         self.program.forget(f"{{ const real moved = {moved}; if (!(change >= moved)) change = moved; }}")
         self.program.forget("""{ const int verdict = both.verdict.data[w];
-if (verdict == 3) { failed = 1; break; }
+if (verdict == 2) { failed = 1; break; }
 if (verdict > 0) { pass = -1; continue; }
 if (both.wrong.data[w] > 0) { changed += both.wrong.data[w]; pass = 0; } }""")
 
