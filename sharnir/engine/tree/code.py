@@ -290,10 +290,6 @@ continue; }} }}""")
 
     def go_on(self) -> str:
         """C++: after a part of a step."""
-        if self.tree.ropes:  # parts become larger again behind what made them small
-            return f"""left -= size; ++parts; {{ int grown = size;
-while (left > 0 && grown < {self.finest} && left % (2*grown) == 0) grown *= 2;
-if (grown > size) {{ {self.resize("real(grown/size)")} size = grown; }} }}"""
         if not self.tree.laws_are_rows:
             return "left -= size; ++parts;"
         return f"""++parts; within += part; {{ const bool all = within > real(1.0) - real(1e-12);
@@ -301,6 +297,11 @@ const real rest = (all ? real(1.0) : real(1.0) - within)/part;
 if (all) {{ within = real(0.0); left -= size; }}
 if (rest != real(1.0)) {{ part *= rest; tolerance *= rest;
 {self.resize("rest")} }} }}"""
+
+    def grow(self) -> str:
+        """C++: parts become larger again behind what made them small."""
+        return f"""{{ int grown = size; while (left > 0 && grown < {self.finest} && left % (2*grown) == 0) grown *= 2;
+if (grown > size) {{ {self.resize("real(grown/size)")} size = grown; }} }}"""
 
     def simulation(self) -> str:
         """The body for a simulation: it divides steps that do not converge, and may stop early, where a body is slow."""
@@ -311,7 +312,7 @@ if (rest != real(1.0)) {{ part *= rest; tolerance *= rest;
                 self.close()
             self.take_up()
             if tree.ropes:
-                p.say(tree.ropes.feed)
+                p.say(f"if (kept) {{ kept = false; {tree.ropes.feed} {self.grow()} }}")
             p.say("if (left == 0) {")
             if tree.ropes:
                 p.say(tree.ropes.end_step)

@@ -118,7 +118,7 @@ class Ropes:
     # C++ of a simulation's steps (`code.Form.simulation`); `prepared`: the part of a step that comes next is
 
     start = "bool prepared = fresh > 0, kept = false, astray = false; if (fresh) roped_prepare_0(t, w, h);"
-    feed = "if (kept) { kept = false; roped_feed_0(t, w); }"
+    feed = "roped_feed_0(t, w);"
     end_step = "roped_spend_0(t, w);"
     prepare = "if (!prepared) { prepared = true; if (roped_prepare_0(t, w, h) > 0) { stopped = -1; continue; } }"
     look = "astray = roped_look_0(t, w) > 0;"
