@@ -37,7 +37,6 @@ from sharnir.rope.energy_bodies import (
     SNAPS,
     STUCK,
     WHOLE,
-    WIDE,
     WILD,
     body_pose,
     goes_on,
@@ -59,8 +58,8 @@ from sharnir.spatial import unit, worse
 from sharnir.types import EPSILON, mat33, real, vec3
 
 JOINTS = wp.constant(3)  # what velocities are projected for, beside those of `rope.energy_bodies`
-GO_ON, ANEW, GIVE_UP, ONWARD = (wp.constant(k) for k in range(4))  # passes go on, begin anew, or do not converge
-STALLED, LONGEST = wp.constant(2), wp.constant(15)  # stalls, and passes, after which passes do not converge
+GO_ON, ANEW, GIVE_UP = (wp.constant(k) for k in range(3))  # passes go on, begin anew, or do not converge
+STALLED, LONGEST = wp.constant(4), wp.constant(20)  # stalls, and passes, after which passes do not converge
 FINE = wp.constant(real(1.0e-6))  # relative to the speeds: a change from which on elements are judged in every pass
 AT_V, AT_W, AT_U, AT_G, AT_COM, AT_COM_MEAN, AT_R = (
     wp.constant(START[n]) for n in ("V", "W", "u", "g", "com_w", "com_mean", "R")
@@ -304,7 +303,7 @@ def roped_begin(x: wp.array(dtype=RopedTree), w: int):
     """What is expected of a part of the step, or once more, after a verdict on its passes."""
     s = x[0].rope
     start_bodies(x, w)
-    if x[0].verdict[w] == GO_ON:
+    if x[0].verdict[w] != ANEW:
         take_slack(s, w)
         x[0].judged[w] = 0
         x[0].tries[w] = TRIES
@@ -312,8 +311,7 @@ def roped_begin(x: wp.array(dtype=RopedTree), w: int):
         x[0].all[w] = 1
         x[0].stuck[w] = 0
     for k in range(s[0].ropes.count):
-        if x[0].verdict[w] != ONWARD:
-            start_rope(s, k, w)
+        start_rope(s, k, w)
         start_speeds(s, k, w)
     x[0].stalls[w] = 0
     x[0].last[w] = real(0.0)
@@ -437,14 +435,10 @@ def roped_follow(x: wp.array(dtype=RopedTree), w: int, made: int, changed: int) 
 @wp.func
 def judge_passes(x: wp.array(dtype=RopedTree), w: int, change: real, scale: real, enough: real, made: int, changed: int):
     """Whether passes converge; and which elements are slack, a few times while changes are rough, at last in every pass."""
-    verdict = x[0].verdict[w]
     x[0].wrong[w] = 0
     x[0].verdict[w] = GO_ON
     if not (wp.isfinite(change) and wp.isfinite(scale)):
         x[0].verdict[w] = GIVE_UP
-        return
-    if made == 0 and change > WIDE * scale and verdict != ONWARD:  # impulses were far off: velocities once more
-        x[0].verdict[w] = ONWARD
         return
     if made > 2 and changed == 0 and change > CURBED * x[0].last[w] and change > enough:
         x[0].stalls[w] = x[0].stalls[w] + 1
