@@ -95,12 +95,15 @@ class Trees:
         contacts on a CPU, in double precision.
 
         Loops that can move in their start pose alone are left to the former passes: motion there costs gaps of second order,
-        which are taken for rounding, and rows that close them give energy.
+        which are taken for rounding, and rows that close them give energy. So are ropes beside rods in redundant loops: where
+        these are singular, passes with the exact derivative alone, as ropes need them, do not converge.
         """
         if model.ropes is not None:
             from sharnir.direct.roped_steps import covers
 
-            if model.collision is not None or not covers(model.ropes) or not (model.bodies.motion.numpy() == DYNAMIC).any():
+            still = not (model.bodies.motion.numpy() == DYNAMIC).any()
+            rods = any(kind.mask and not kind.v_size for kind in model.joint_kinds)
+            if model.collision is not None or not covers(model.ropes) or still or (rods and model.redundant):
                 return False
         known = model.collision is None or (PRECISION == "double" and bool(wp.get_device(model.device).is_cpu))
         return not model.shaky and len(model.com) > 0 and known
