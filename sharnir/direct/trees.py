@@ -92,7 +92,7 @@ class Trees:
     @staticmethod
     def cover(model: Model) -> bool:
         """Whether all of a model is trees, rows beside them, and ropes that `roped_steps` covers, these without contacts; with
-        contacts on a CPU, in double precision.
+        contacts or ropes on a CPU, in double precision.
 
         Loops that can move in their start pose alone are left to the former passes: motion there costs gaps of second order,
         which are taken for rounding, and rows that close them give energy. So are ropes beside rods in redundant loops: where
@@ -105,7 +105,8 @@ class Trees:
             rods = any(kind.mask and not kind.v_size for kind in model.joint_kinds)
             if model.collision is not None or not covers(model.ropes) or still or (rods and model.redundant):
                 return False
-        known = model.collision is None or (PRECISION == "double" and bool(wp.get_device(model.device).is_cpu))
+        known = PRECISION == "double" and bool(wp.get_device(model.device).is_cpu)
+        known = known or (model.collision is None and model.ropes is None)
         return not model.shaky and len(model.com) > 0 and known
 
     def loosen(self, control: Control) -> bool:
