@@ -14,7 +14,7 @@ from sharnir.engine.tree.runtime import CPP, TreeStep
 from sharnir.engine.tree.storage import ROW, ROW_APART
 from sharnir.kernel_cache import emitted
 from sharnir.model import DYNAMIC, Control, Model, State, fill
-from sharnir.rope.data import BODY, DRIVEN, LOOP, PORT, ROPE as ON_ROPE, RopeSettings, RopeStep, RopeTable
+from sharnir.rope.data import BODY, DRIVEN, LOOP, PORT, RopeSettings, RopeStep, RopeTable
 from sharnir.rope.energy_kernels import note_velocities
 from sharnir.rope.kernels import ropes_untouched
 from sharnir.rope.solver import PASSES, TOLERANCE, rope_settings, rope_step, shared
@@ -40,13 +40,18 @@ def covers(ropes: Any) -> bool:
 def ends_of(ropes: Any, link_of: dict[int, int]) -> list[Closure]:
     """Last ends that links hold."""
     kind, body = (x.numpy().reshape(-1, 2) for x in (ropes.table.kind, ropes.table.body))
-    return [Closure(ROPE, *(link_of[int(b)] for b in body[k]), item=k) for k in range(ropes.count) if kind[k, 1] == PORT]
+    held = [k for k in range(ropes.count) if kind[k, 1] == PORT]
+    return [Closure(ROPE, link_of[int(body[k, 0])], link_of[int(body[k, 1])], item=k) for k in held]
 
 
 def bind(
     t: Any, tables: RowTables, model: Model, state: State, control: Control, link_of: dict[int, int], caps: tuple[Any, Any]
 ) -> tuple[Any, Any]:  # fmt: skip
-    """The structure for the trees' structure t and these arrays, and what keeps its arrays alive; `caps`: passes of a part, and tolerance, or None."""
+    """The structure for the trees' structure t and these arrays, and what keeps those alive that are its own.
+
+    Args:
+        caps: passes of a part of a step, and tolerance, as of `SolverRope`; None: as there.
+    """
     ropes, device, worlds = model.ropes, model.device, model.worlds
     settings: Any = RopeSettings()
     tolerance = max(TOLERANCE if caps[1] is None else caps[1], 100 * EPSILON)

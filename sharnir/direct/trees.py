@@ -230,7 +230,8 @@ class Trees:
             return self._a_memory_each(t), t
         self._give_memory(t)
         if m.ropes is not None:
-            from sharnir.direct.roped_steps import RopedTree, bind
+            from sharnir.direct.roped import RopedTree
+            from sharnir.direct.roped_steps import bind
 
             roped, self._kept_ropes = bind(t, self._tables, m, state, control, plan.link_of, solver.rope_caps)
             self._kept = roped

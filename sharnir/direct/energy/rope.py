@@ -48,8 +48,8 @@ from sharnir.direct.energy.step import end_step as finish_step
 from sharnir.direct.energy.touch import ROUNDS, change_impulses, commit_points, is_last, open_points, push_bodies
 from sharnir.guard import count_step
 from sharnir.laws.drives import set_drives
-from sharnir.rope.data import RopeStep
 from sharnir.rope.copies import copy_ropes
+from sharnir.rope.data import RopeStep
 from sharnir.rope.energy import keep_impulses, keep_rope, start_rope, start_speeds, take_back_impulses
 from sharnir.rope.energy_bodies import (
     FACTORS,

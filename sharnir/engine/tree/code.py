@@ -44,8 +44,8 @@ CHOICES = 32  # by which the number of a guess is multiplied, to be stored with 
 FINEST, FINEST_OF_ROPES = 1 << 8, 1 << 16  # parts into which a step may be divided
 CUTS = 24  # by impacts, at most
 LOOSE = 10  # times what changes by rounding: what iterations that come no nearer may miss
-VARIABLES = """int count = 0, failed = 0, parts = 0; real change = real(0.0), before = real(0.0), lost = real(0.0), work = real(0.0);
-int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0;
+VARIABLES = """int count = 0, failed = 0, parts = 0;
+real change = real(0.0), before = real(0.0), lost = real(0.0), work = real(0.0); int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0;
 const real tiny = real(sizeof(real) == 4 ? 1e-6 : 1e-14), root_epsilon = real(sizeof(real) == 4 ? 3.5e-4 : 1.5e-8);
 bool acted = false, one = false, unknown = false, learned = false, suspect = false;
 int gear = 0; bool restarted = false, guesses = true; real onward = real(1.0), smooth = real(0.0), sharper = real(0.0);

@@ -2,9 +2,9 @@
 
 In every pass a rope is eliminated towards its first end (`rope.chain`): to the link that holds it there it is a momentum and a
 derivative more, as if it hung on the link by a joint. A last end that another link holds is three rows beside the forest, whose
-impulses also act on the link of the first end, by what the rope hands on; the mobility of the rope is their compliance. A last end
-that the ground holds, or nothing, is part of the elimination. What is done to ropes is device code of `rope_runtime`, which is
-called here, and which reads and writes these tables; impulses and momenta are scaled as those of links (`step`).
+impulses also act on the link of the first end, by what the rope hands on; the mobility of the rope is their compliance. A last
+end that the ground holds, or nothing, is part of the elimination. What is done to ropes is device code of `direct.roped`, which
+is called here, and which reads and writes these tables; impulses and momenta are scaled as those of links (`step`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from sharnir.emit.algebra import ZERO, Matrix, Symmetric, Vector
 from sharnir.emit.expressions import select, value
 from sharnir.engine.tree.closures import ROPE, ROWS
 from sharnir.engine.tree.row_storage import LoopRows, RowLoopTree
-from sharnir.engine.tree.storage import FIRST_RATE
 from sharnir.engine.tree.rows import CLOSURES, Kind, Wrenches, assemble, factor_rows
+from sharnir.engine.tree.storage import FIRST_RATE
 
 HUNG = {"f": 3, "n": 3, "A": 9, "B": 9, "C": 9, "D": 9}
-"""Of a link: what it lacks for the ropes on it, about its origin, and the derivative of that by half its displacement and turn."""
+"""Of a link: what it lacks for the ropes on it, about its origin; the derivative of that by half its displacement and turn."""
 ACT, RATE, SOFT, GAP, PER_ROW = 0, 12, 24, 27, 28
-"""Of a row of an end: its impulses on both links and its derivative, as in `rows`; compliance with the end's rows; half the gap."""
+"""Of a row of an end: its impulses on both links and its derivative, as in `rows`; compliances; half the gap."""
 HUNG_SIZE, END_SIZE = sum(HUNG.values()), ROWS[ROPE] * PER_ROW
 ROUNDS = 60  # in which velocities are projected, at most, until no element of a rope is pressed
 TABLES = f"""#define hung(i, k) both.hung.data[({HUNG_SIZE}*(i) + (k))*worlds + w]
