@@ -46,9 +46,9 @@ docs: .venv/.ready ## the pages, into out/docs; a warning or a broken link is an
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs out/docs
 	@echo "docs: open out/docs/index.html"
 
-dist: .venv/.ready ## wheel and sdist into dist/, installed and imported in an environment of their own
+dist: .venv/.ready ## wheel, with compiled kernels, and sdist into dist/, installed and tried in an environment of their own
 	rm -rf dist
-	$(BIN)/python -m build --no-isolation -o dist . > /dev/null
+	SHARNIR_KERNELS=1 $(BIN)/python -m build --no-isolation -o dist . > /dev/null
 	$(BIN)/python docs/tools/try_dist.py
 
 bench: .venv/.ready ## the benchmarks, peers side by side

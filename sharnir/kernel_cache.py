@@ -4,6 +4,9 @@ Warp 1.19 names a compiled module by a hash of all functions that its kernels ca
 scene with contact. The first process that loads a module writes this hash down, and so is the emitted C++ of the steps. Both are
 kept in a folder beside the kernels whose name is a digest of every source file of this package: as long as no file changes,
 neither do hashes. A version of Warp that has no such functions is left alone.
+
+A wheel may bring all this, compiled (`pack`): what the cache lacks is taken from there, if it was made by the same Warp from the
+same sources, for the processors of this machine.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import hashlib
 import json
 import os
 import platform
-import sys
+import shutil
 import tempfile
 import weakref
 from collections.abc import Callable
@@ -22,16 +25,34 @@ from typing import Any
 
 import warp as wp
 
+PACKED = Path(__file__).parent / "kernels"
+"""Where a wheel has kernels; a checkout has none."""
+ABOUT = "about.json"
+NEEDED = ("avx2", "bmi1", "bmi2", "f16c", "fma", "movbe")  # beside what older ones have; in all made since 2015
+
+
+@cache
+def processor() -> str:
+    """Flags for what kernels are compiled for: all processors of x86-64-v3, so that wheels serve them; else, this alone."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return "-march=native"
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return "-march=native"
+    flags = next((line.split() for line in text.splitlines() if line.startswith("flags")), [])
+    return "-target-cpu x86-64-v3" if set(NEEDED) <= set(flags) else "-march=native"
+
 
 @cache
 def _digest() -> str:
-    """Of the sources of the package, its precision, Warp and Python."""
+    """Of the sources of the package, its precision, Warp and the processors."""
     root = Path(__file__).parent
     found = hashlib.blake2b(digest_size=12)
-    about = (wp.__version__, sys.version, platform.machine(), os.environ.get("SHARNIR_PRECISION", ""))
+    about = (wp.__version__, platform.machine(), processor(), os.environ.get("SHARNIR_PRECISION", "double"))
     found.update(repr(about).encode())
-    for folder, folders, files in sorted(os.walk(root)):
-        folders[:] = [name for name in folders if name != "__pycache__"]
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if name not in ("__pycache__", "examples"))  # a wheel has those inside
         for name in sorted(files):
             if name.endswith(".py"):
                 path = Path(folder, name)
@@ -46,10 +67,69 @@ def _folder() -> Path:
 
 
 def _read(name: str) -> str | None:
+    for folder in (_folder(), PACKED / _folder().name):
+        try:
+            return (folder / name).read_text(encoding="utf-8")
+        except OSError:
+            continue
+    return None
+
+
+@cache
+def refusal() -> str:
+    """Why the kernels of the wheel are not used; "" if they are, or if there are none."""
     try:
-        return (_folder() / name).read_text(encoding="utf-8")
+        made = json.loads((PACKED / ABOUT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+    here = about_here()
+    words = [f"{name} {made.get(name)}, here is {name} {value}" for name, value in here.items() if made.get(name) != value]
+    if not words and not (PACKED / _folder().name).exists():
+        words = ["other sources of sharnir: files were changed"]
+    return f"the kernels of the wheel were compiled for {words[0]}: others are compiled now" if words else ""
+
+
+def about_here() -> dict[str, str]:
+    """What compiled kernels fit."""
+    version = (
+        (Path(__file__).parent / "__init__.py").read_text(encoding="utf-8").partition('__version__ = "')[2].partition('"')[0]
+    )
+    return {
+        "sharnir": version,
+        "Warp": wp.__version__,
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": processor(),
+        "precision": os.environ.get("SHARNIR_PRECISION", "double"),
+    }
+
+
+def pack(names: list[str], into: Path) -> None:
+    """Copy compiled modules, by the names of their folders, with what is known of them, for a wheel.
+
+    Code that they were compiled from is left out; emitted code is needed to declare them.
+    """
+    cached = Path(wp.config.kernel_cache_dir)
+    for name in names:
+        (into / name).mkdir(parents=True)
+        for file in sorted((cached / name).iterdir()):
+            if file.suffix != ".cpp":
+                shutil.copyfile(file, into / name / file.name)
+    shutil.copytree(_folder(), into / _folder().name)
+    (into / ABOUT).write_text(json.dumps(about_here(), indent=1) + "\n", encoding="utf-8")
+
+
+def _unpack(name: str) -> None:
+    """Copy a module of the wheel into the cache, whole or not at all."""
+    if refusal():
+        return
+    target = Path(wp.config.kernel_cache_dir, name)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+            shutil.copytree(PACKED / name, Path(folder) / name)
+            os.replace(Path(folder) / name, target)
     except OSError:
-        return None
+        pass  # it is not there, or another process was first, or the cache cannot be written: then it is compiled
 
 
 def _write(name: str, text: str) -> None:
@@ -129,6 +209,8 @@ def recall_hash(module: Any, device: Any, block_dim: int | None) -> None:
         module.hashers[block] = _KnownHash(bytes.fromhex(found["module"]), hashes)
         module.resolved_options[block] = options
         compiled = Path(wp.config.kernel_cache_dir, module.get_module_identifier(block))
+        if not compiled.exists():
+            _unpack(compiled.name)
         if not (compiled / module._get_compile_output_name(device, block_dim=block)).exists():  # deleted: it is compiled anew
             del module.hashers[block], module.resolved_options[block]
             module.has_unresolved_static_expressions = unresolved

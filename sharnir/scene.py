@@ -141,7 +141,7 @@ class Scene(Telling):
             path: of a kinematic body, time (s) → (position, rotation), or position alone.
             material: how its surface rubs and bounces; `Material()` if None.
             collision: what touches others, a shape or several in the body's frame; `shape` if None. A `Mesh` is its triangles on
-                a body that does not move, and its convex hull on one that does.
+                a body that does not move, and its convex hull on one that does, or convex parts (`Mesh(…, decompose=True)`).
             collide: False: it touches nothing. True: as None, and turns contact on (see Scene).
             group: bits of the groups it belongs to (1 if None), or (those, bits of the groups it touches), or a list of such
                 pairs, one per shape of `collision`.
@@ -510,9 +510,10 @@ class Scene(Telling):
         if not isinstance(worlds, int) or worlds < 1:
             raise SceneError(f"worlds is a whole number of at least 1, got {worlds!r}")
         self._free_of_point_joints()
-        words = self.touch.missing()
-        if words is not None and words not in self.notes:
-            self._note(words)
+        missing = self.touch.missing()
+        for words in ([] if missing is None else [missing]) + self.touch.filled(list(self.bodies.values())):
+            if words not in self.notes:
+                self._note(words)
         self._built = True
         load_modules([read_joints.module], device)
         one = self._tables(1, device)  # on a GPU too: a CPU's kernels need not be compiled then

@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from os import PathLike
 from typing import Any
 
@@ -336,16 +337,22 @@ class Mesh(Shape):
     """A closed surface filled with matter: a file's path, or (vertices (n, 3), faces (m, 3)), ``scale`` times as large.
 
     Refused unless it is watertight, wound one way and encloses a positive volume. Needs ``pip install sharnir[mesh]``.
+
+    On a body that moves, contact takes its convex hull, or, with ``decompose=True``, its `convex_parts`; unless ``decompose``
+    says which of them is meant, a mesh that is not convex warns.
     """
 
     source: str | PathLike[str] | tuple[ArrayLike, ArrayLike] = field(repr=False)
     scale: float = 1.0
+    decompose: bool | None = None
     name: str = field(init=False)
     _surface: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "scale", _positive("Mesh", "scale", self.scale, "factor"))
+        if self.decompose not in (None, True, False):
+            raise SceneError(f"Mesh: decompose is True (convex parts), False (the hull) or None, got {self.decompose!r}")
         name, surface = _load_surface(self.source)
         surface.apply_scale(self.scale)
         if not surface.is_watertight:
@@ -358,7 +365,7 @@ class Mesh(Shape):
         object.__setattr__(self, "_surface", surface)
 
     def convex_parts(self, threshold: float = 0.05, most: int = 32) -> list[Mesh]:
-        """Convex pieces that fill about the same space, for ``collision=`` of a body that moves (else its hull touches).
+        """Convex pieces that fill about the same space, for ``collision=`` of a body that moves; ``decompose=True`` takes them.
 
         ``threshold`` is how far they may be off, as a part of its size; at most ``most`` of them. Needs
         ``pip install sharnir[decompose]``.
@@ -373,6 +380,16 @@ class Mesh(Shape):
         found = coacd.run_coacd(coacd.Mesh(vertices, faces), threshold=threshold, max_convex_hull=int(most), seed=0)
         hulls = [_trimesh().convex.convex_hull(np.asarray(v, dtype=np.float64)) for v, _ in found]
         return [Mesh((h.vertices, h.faces), position=self.position, rotation=self.rotation) for h in hulls]
+
+    @cached_property
+    def parts(self) -> list[Mesh]:
+        """Its `convex_parts`, found once."""
+        return self.convex_parts()
+
+    @cached_property
+    def hollow(self) -> float:
+        """By which part of its own volume its convex hull is larger; 0 of what is convex."""
+        return float(_trimesh().convex.convex_hull(np.asarray(self._surface.vertices)).volume) / self.volume - 1.0
 
     @property
     def volume(self) -> float:

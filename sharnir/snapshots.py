@@ -332,7 +332,8 @@ def whole_number_ranges(sim: Owner) -> dict[str, tuple[Any, Any]]:
     out |= {"control.enabled": (0, 1), "control.acts": (0, 1)}
     if sim._ropes:
         capacity = model.ropes.table.capacity.numpy()[:, None]
-        out |= {"rope.segments": (1, capacity), "rope.started": (0, 1), "rope.degree": (0, 3), "rope.cut": (0, 1), "rope.slack": (-1, 1)}
+        out |= {"rope.segments": (1, capacity), "rope.started": (0, 1), "rope.degree": (0, 3)}
+        out |= {"rope.cut": (0, 1), "rope.slack": (-1, 1)}
     if sim._touching is not None:
         values, given = values_of(sim), model.collision
         points, pairs = len(values["contact.gap"]), len(values["contact.pair_size"])

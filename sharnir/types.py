@@ -18,7 +18,7 @@ import warp as wp
 from sharnir.elements import PREAMBLE
 from sharnir.errors import SimulationError
 from sharnir.headers import keep_headers
-from sharnir.kernel_cache import keep_hash, recall_hash
+from sharnir.kernel_cache import keep_hash, processor, recall_hash, refusal
 from sharnir.launches import LOCK, UNDER_WAY, Threads
 from sharnir.parsing import parse_when_needed
 from sharnir.shorten import RULES, shorten_ours
@@ -133,7 +133,7 @@ def alone(struct: Any, kind: Any, device: Any) -> Any:
     return out
 
 
-_loaded: set[tuple[str, int | None, Any]] = set()
+_loaded: dict[tuple[str, int | None, Any], str] = {}  # and where the cache has them
 _begun: dict[tuple[str, int | None, Any], Future[Any]] = {}
 _compilers = Threads(os.cpu_count() or 1)
 
@@ -148,11 +148,11 @@ def inline_less(module: str, most: int = 1000, level: int | None = None, slp: bo
     hinted = 9 * most
     vectors = "-mllvm=-slp-recursion-max-depth=4" if slp else "-fno-slp-vectorize"
     inlining = f"-mllvm=-inline-threshold={most} -mllvm=-inlinehint-threshold={hinted} {vectors}"
-    flags = f"-march=native -ffp-contract=fast {inlining}"  # fused multiply-add: a tenth quicker
+    flags = f"{processor()} -ffp-contract=fast {inlining}"  # fused multiply-add: a tenth quicker
     wp.set_module_options({"cpu_compiler_flags": flags, "optimization_level": level}, module=module)
 
 
-CPU_FLAGS = "-march=native -ffp-contract=fast -fno-slp-vectorize"
+CPU_FLAGS = f"{processor()} -ffp-contract=fast -fno-slp-vectorize"
 """How the CPU's compiler treats emitted code: fused multiply-add makes it a fifth quicker; vectors of two or four numbers that
 are gathered from all over cost more than they save, also while compiling."""
 QUICK_FLAGS = f"{CPU_FLAGS} -O1 -mllvm=-inline-threshold=100 -mllvm=-inlinehint-threshold=900"
@@ -203,6 +203,11 @@ def begin_modules(modules: Iterable[Any], device: Any, block_dim: int | None = N
             UNDER_WAY.append(_begun[key])
 
 
+def loaded_folders(device: str) -> set[str]:
+    """The folders in the cache of all modules that were loaded for a device."""
+    return {folder for (where, *_), folder in _loaded.items() if where == device}
+
+
 def load_modules(modules: Iterable[Any], device: Any, block_dim: int | None = None) -> float:
     """Compile or load Warp modules for a device, and for blocks of so many threads; returns the seconds it took.
 
@@ -219,6 +224,8 @@ def load_modules(modules: Iterable[Any], device: Any, block_dim: int | None = No
         if done.wait(0.8):
             return
         live = sys.stderr.isatty()
+        if refusal():
+            sys.stderr.write(f"sharnir: {refusal()}\n")
         while True:
             seconds = time.perf_counter() - started
             line = f"sharnir: compiling kernels for {device}, once; the result is cached on disk … {seconds:.0f} s"
@@ -244,7 +251,7 @@ def load_modules(modules: Iterable[Any], device: Any, block_dim: int | None = No
             wp.force_load(device, list(wanted.values()), block_dim, max_workers=workers)
             for module in wanted.values():
                 keep_hash(module, where, block_dim)
-        _loaded.update(wanted)
+        _loaded.update({key: module.get_module_identifier(1 if where.is_cpu else key[1]) for key, module in wanted.items()})
     except OSError as error:
         raise SimulationError(
             f"kernels could not be compiled or loaded: {error}; they are kept in {wp.config.kernel_cache_dir}: free some space "

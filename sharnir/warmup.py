@@ -18,8 +18,9 @@ from typing import Any
 import warp as wp
 
 import sharnir
+from sharnir.kernel_cache import pack, processor
 from sharnir.simulation import Simulation  # with all kernels: a module is compiled with those that are known
-from sharnir.types import load_modules
+from sharnir.types import load_modules, loaded_folders
 
 KERNELS: tuple[tuple[str, str, int | None], ...] = (
     ("direct.energy.rope", "energy_rope_steps", None),
@@ -75,7 +76,20 @@ SCENES = ("sequential", "direct", "limits", "rope")
 
 def compile_all(rare: bool = True, device: str = "cpu") -> float:
     """Compile or load the kernels that scenes on a device need, the rare ones too if asked; returns the seconds it took."""
-    return _compile([*(RARE if rare else ()), *KERNELS, *SCENES], device)
+    started = time.perf_counter()
+    _compile([*(RARE if rare else ()), *KERNELS, *SCENES], device)
+    return time.perf_counter() - started
+
+
+def pack_all(folder: str | Path) -> None:
+    """Compile or load the kernels that scenes on a CPU need, and copy them into a folder, for a wheel.
+
+    Nothing is copied where kernels are compiled for the processor of this machine alone.
+    """
+    if "native" in processor():
+        sys.stderr.write("sharnir: kernels are compiled for the processor of this machine alone: the wheel has none\n")
+        return
+    pack(sorted(_compile([*RARE, *KERNELS, *SCENES], "cpu")), Path(folder))
 
 
 def compile_ahead(kernels: Iterable[tuple[str, str, int | None]]) -> None:
@@ -90,21 +104,21 @@ def folder_of(module: Any) -> Path:
     return Path(wp.config.kernel_cache_dir) / str(module.get_module_identifier(1))
 
 
-def _compile(tasks: list[Any], device: str) -> float:
+def _compile(tasks: list[Any], device: str) -> set[str]:
+    """Make the tasks, as many at a time as there are cores; returns the names of the modules' folders, of a CPU."""
     started = time.perf_counter()
     workers = min(os.cpu_count() or 1, len(tasks))
+    folders: set[str] = set()
     if workers == 1:
-        for task in tasks:
-            make(task, device)
-        return time.perf_counter() - started
+        return folders.union(*(make(task, device) for task in tasks))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_quiet) as pool:
         jobs = [pool.submit(make, task, device) for task in tasks]
         for n, job in enumerate(as_completed(jobs), 1):
-            job.result()
+            folders |= job.result()
             if time.perf_counter() - started > 1.0:
                 sys.stderr.write(f"sharnir: {n} of {len(tasks)} groups of kernels are ready\n")
                 sys.stderr.flush()
-    return time.perf_counter() - started
+    return folders
 
 
 def _quiet() -> None:
@@ -118,11 +132,17 @@ def _find(file: str, name: str, index: int | None) -> Any:
     return found if index is None else found(index)
 
 
-def make(task: Any, device: str = "cpu") -> None:
-    """Compile one of KERNELS, or what one of SCENES needs."""
+def make(task: Any, device: str = "cpu") -> set[str]:
+    """Compile one of KERNELS, or what one of SCENES needs; returns the folders of all that this process has loaded for a CPU."""
     if isinstance(task, tuple):
         load_modules([_find(*task).module], device)
-        return
+    else:
+        _try(task, device)
+    return loaded_folders("cpu")
+
+
+def _try(task: str, device: str) -> None:
+    """The first step of one of SCENES."""
     scene = sharnir.Scene()
     if task == "rope":
         scene.add_rope("rope", (0, 0, 0), (1, 0, 0), segments=2)

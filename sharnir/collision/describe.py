@@ -13,11 +13,13 @@ from sharnir.collision.material import Material, checked
 from sharnir.collision.parts import Part, parts_of, terrain_part
 from sharnir.errors import SceneError
 from sharnir.model import DYNAMIC
-from sharnir.shapes import Shape
+from sharnir.shapes import Compound, Mesh, Shape
 from sharnir.spatial import direction_of, frame_from_axes
 
 EVERYTHING = 0x7FFFFFFF
 """A mask that touches all groups."""
+HOLLOW = 0.02
+"""Of its volume: a mesh whose convex hull is larger by more is not taken for convex."""
 
 
 @dataclass
@@ -177,6 +179,30 @@ class ContactScene:
             "add_ground() or Scene(contact=True) turns it on, Scene(contact=False) says that none is meant"
         )
 
+    def filled(self, bodies: Sequence[Any]) -> list[str]:
+        """Warnings of meshes that move, whose hollows contact fills though nobody said so."""
+
+        def hollows(shape: Shape) -> list[float]:
+            inner = shape.shapes if isinstance(shape, Compound) else [shape]
+            return [m.hollow for m in inner if isinstance(m, Mesh) and m.decompose is None and m.hollow > HOLLOW]
+
+        words = []
+        for body in bodies if self.on else ():
+            most = max((h for shape in self.shapes_of(body) for h in hollows(shape)), default=0.0)
+            if most and body.motion == DYNAMIC:
+                words.append(
+                    f"body {body.name!r}: its mesh is not convex; others touch its convex hull, which is {most:.0%} larger: "
+                    "Mesh(…, decompose=True) takes convex parts of it, decompose=False says that the hull is meant"
+                )
+        return words
+
+    def shapes_of(self, body: Any) -> list[Shape]:
+        """The shapes of a body that others touch."""
+        given = self.bodies.get(body.name, BodyContact())
+        if given.collide is False:
+            return []
+        return given.shapes if given.shapes is not None else ([body.shape] if body.shape is not None else [])
+
     def pair(self, what: str, a: str, b: str) -> frozenset[str]:
         """Two different bodies."""
         if a == b:
@@ -197,10 +223,8 @@ class ContactScene:
         materials: dict[str, Material] = {}
         for index, body in enumerate(bodies):
             given = self.bodies.get(body.name, BodyContact())
-            shapes = given.shapes if given.shapes is not None else ([body.shape] if body.shape is not None else [])
-            shapes = [] if given.collide is False else shapes
             parts = []
-            for k, shape in enumerate(shapes):
+            for k, shape in enumerate(self.shapes_of(body)):
                 own = parts_of(shape, f"body {body.name!r}", body.motion != DYNAMIC)
                 for part in own:
                     part.group = None if given.groups is None else given.groups[k]

@@ -10,7 +10,7 @@ import numpy as np
 from sharnir.axes import number
 from sharnir.collision.material import Material
 from sharnir.errors import SceneError, as_numbers
-from sharnir.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, PointMass, Shape, Sphere
+from sharnir.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, Mesh, PointMass, Shape, Sphere
 from sharnir.spatial import quat_multiply, quat_rotate
 
 STILL = np.array([0.0, 0.0, 0.0, 1.0])
@@ -37,7 +37,7 @@ class Part:
 
 
 def parts_of(shape: Shape, who: str, still: bool) -> list[Part]:
-    """The parts of a shape. A mesh is its triangles on a body that stands still, and its convex hull on one that moves."""
+    """The parts of a shape. A mesh is its triangles on a body that stands still; its convex hull, or parts, on one that moves."""
     place, turn = np.asarray(shape.position, float), np.asarray(shape.rotation, float)
     if isinstance(shape, Compound):
         inner = [part for child in shape.shapes for part in parts_of(child, who, still)]
@@ -47,6 +47,8 @@ def parts_of(shape: Shape, who: str, still: bool) -> list[Part]:
         return inner
     if isinstance(shape, PointMass):
         return []
+    if isinstance(shape, Mesh) and shape.decompose and not still:
+        return [mesh_part(part, who, still) for part in shape.parts]
     simple = _simple(shape)
     if simple is None:
         return [mesh_part(shape, who, still)]

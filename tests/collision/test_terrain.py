@@ -172,15 +172,35 @@ def test_an_inverted_mesh_is_refused():
 
 def test_a_cup_in_convex_parts_is_hollow():
     """Of a moving cup the hull would fill the hollow; its parts leave it open."""
-    pytest.importorskip("coacd")
     cup = trimesh.creation.annulus(r_min=0.4, r_max=0.5, height=1.0, sections=12)
     shape = sh.Mesh((cup.vertices, cup.faces))
     parts = shape.convex_parts(0.03)
     whole = sum(part.volume for part in parts)
     print(f"{len(parts)} parts, {whole:.3f} of {shape.volume:.3f} m³")
     assert len(parts) > 5 and abs(whole / shape.volume - 1) < 0.15
-    for collision, touches in ((None, True), (parts, False)):
+    hull, hollow = (sh.Mesh((cup.vertices, cup.faces), decompose=each) for each in (False, True))
+    for collision, touches in ((hull, True), (hollow, False), (parts, False)):
         scene = sh.Scene(contact=True)
         scene.add_body("cup", shape, collision=collision)
         scene.add_body("ball", sh.Sphere(0.3))
         assert (len(contacts(scene)["gap"]) > 0) == touches
+        assert not scene.notes
+
+
+def test_a_moving_mesh_that_is_not_convex_warns_unless_it_is_said_what_touches():
+    cup = trimesh.creation.annulus(r_min=0.4, r_max=0.5, height=1.0, sections=12)
+    source = cup.vertices, cup.faces
+
+    def build(shape, **given):
+        scene = sh.Scene(contact=True)
+        scene.add_body("cup", shape, **given)
+        return scene.build()
+
+    with pytest.warns(sh.SceneWarning, match=r"body 'cup': its mesh is not convex; .* 178% larger: Mesh\(…, decompose=True\)"):
+        build(sh.Mesh(source))
+    build(sh.Mesh(source), motion="fixed")  # which is its triangles
+    build(sh.Mesh(source), collide=False)
+    build(sh.Mesh(source, decompose=False))
+    build(sh.Mesh((trimesh.creation.box().vertices, trimesh.creation.box().faces)))
+    with pytest.raises(sh.SceneError, match="decompose is True"):
+        sh.Mesh(source, decompose=3)
