@@ -14,7 +14,7 @@ import warp as wp
 
 from sharnir.engine.tree.around import begin_links, begin_worlds, end_joints, end_links, end_worlds
 from sharnir.engine.tree.build import Plan
-from sharnir.engine.tree.closures import CAST, ROWS, RowTables, closures_of
+from sharnir.engine.tree.closures import CAST, ROPE, ROWS, RowTables, closures_of
 from sharnir.engine.tree.closures import PARAMETERS as CLOSURE_NUMBERS
 from sharnir.engine.tree.contact_runtime import entries_of, law_memory, room_of, table_room
 from sharnir.engine.tree.forest import BALL, HINGE, LAWS, PRESCRIBED, ROTOR, SEVERAL, SLIDER, SLIDES, TURNS
@@ -146,7 +146,7 @@ class Trees:
 
     def caps(self, iterations: int | None) -> list[int]:
         """Most passes of an iteration and of a step; 1 where a step that has used them up ends as it is; steps of a launch."""
-        least = LEAST_OF_LOOPS if self.closures else 0
+        least = LEAST_OF_LOOPS if any(c.kind != ROPE for c in self.closures) else 0
         most = MOST_PASSES if iterations is None else max(iterations, least)
         steps = max(1, int(HEARD / (4 * self.takes))) if wp.get_device(self.model.device).is_cpu else NEVER
         return [0, PASSES, most, int(iterations is not None), 0, 1, steps, 0]

@@ -45,7 +45,8 @@ FINEST, FINEST_OF_ROPES = 1 << 8, 1 << 16  # parts into which a step may be divi
 CUTS = 24  # by impacts, at most
 LOOSE = 10  # times what changes by rounding: what iterations that come no nearer may miss
 VARIABLES = """int count = 0, failed = 0, parts = 0;
-real change = real(0.0), before = real(0.0), lost = real(0.0), work = real(0.0); int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0;
+real change = real(0.0), before = real(0.0), lost = real(0.0), work = real(0.0);
+int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0;
 const real tiny = real(sizeof(real) == 4 ? 1e-6 : 1e-14), root_epsilon = real(sizeof(real) == 4 ? 3.5e-4 : 1.5e-8);
 bool acted = false, one = false, unknown = false, learned = false, suspect = false;
 int gear = 0; bool restarted = false, guesses = true; real onward = real(1.0), smooth = real(0.0), sharper = real(0.0);
@@ -348,6 +349,8 @@ if (grown > size) {{ {self.resize("real(grown/size)")} size = grown; }} }}"""
             whole = f"size == {self.finest}" + (" && part == real(1.0) && within == real(0.0)" if tree.laws_are_rows else "")
             p.say(f"if ({whole}) {{ {self.store()} }}")
             p.say(self.divide())
+            if tree.ropes:
+                p.say(tree.ropes.stop(missed))
             if tree.rows:
                 p.say(f"const bool cut = {missed};")
             if tree.laws_are_rows:

@@ -24,6 +24,7 @@ HUNG = {"f": 3, "n": 3, "A": 9, "B": 9, "C": 9, "D": 9}
 ACT, RATE, SOFT, GAP, PER_ROW = 0, 12, 24, 27, 28
 """Of a row of an end: its impulses on both links and its derivative, as in `rows`; compliances; half the gap."""
 HUNG_SIZE, END_SIZE = sum(HUNG.values()), ROWS[ROPE] * PER_ROW
+UNMET = 1e-3  # change of the last pass of a step that was not made to its end, at least
 ROUNDS = 60  # in which velocities are projected, at most, until no element of a rope is pressed
 TABLES = f"""#define hung(i, k) both.hung.data[({HUNG_SIZE}*(i) + (k))*worlds + w]
 #define rope_end(r, k) both.ends.data[({END_SIZE}*(r) + (k))*worlds + w]"""
@@ -127,6 +128,11 @@ class Ropes:
 
     def miss(self, whole: str) -> str:
         return f"{{ const int whole = {whole}; roped_miss_0(t, w, whole); }} prepared = false;"
+
+    def stop(self, missed: str) -> str:
+        """C++: no passes are left, which is a caller's cap: nothing moves in the rest of the step, and the report tells it."""
+        rest = f"failed = 0; restarted = true; left = 0; left_over = wp::max(change, real({UNMET}));"
+        return f"if ({missed}) {{ {self.miss('0')} {rest} continue; }}"
 
     def hung(self, link: Any) -> tuple[Any, ...]:
         """f, n and the blocks of the derivative of what hangs on a link."""
