@@ -19,6 +19,7 @@ from sharnir.rope.energy_kernels import note_velocities
 from sharnir.rope.kernels import ropes_untouched
 from sharnir.rope.solver import PASSES, TOLERANCE, rope_settings, rope_step, shared
 from sharnir.rope_state import ROPE_STATE_FIELDS, RopeState
+from sharnir.sleep import fall_asleep, wake_by_caller
 from sharnir.types import EPSILON, alone, inline_less, real
 
 MODULE = "sharnir.trees_roped"
@@ -106,7 +107,9 @@ def tree_of(x: wp.array(dtype=RopedTree)):
 
 @wp.func
 def begin_call(x: wp.array(dtype=RopedTree), w: int):
-    """Ropes that a caller moved begin anew."""
+    """Ropes that a caller moved begin anew. It names what the emitted code calls, so that this stands after that."""
+    if w < 0:
+        roped_calls(x, w)
     x[0].elapsed[w] = real(0.0)
     if not ropes_untouched(x[0].rope, w):
         restart(x, w)
@@ -140,7 +143,7 @@ def roped_kernel() -> Any:
             how = {"rows": True, "ropes": True, "more": True}
             return Loop(CPP, ROPED, pushed=True, kinds=BESIDE, second_gear=exact_rows, **how).simulation()
 
-        given = Given(RopedTree, tree_of, roped_calls, begin_call, restart, end_call)
+        given = Given(RopedTree, tree_of, begin_call, restart, end_call, wake_by_caller, fall_asleep)
         _kernel.append(make_kernel(emitted(MODULE, emit), MODULE, True, rows=True, given=given))
         _kernel[0].module.options |= OPTIONS
     return _kernel[0]

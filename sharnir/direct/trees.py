@@ -220,6 +220,11 @@ class Trees:
             self._bind_contacts(t, state, control)
         self._rest = rest_of(m, solver.settings, state, state, control, t.contacts)
         t.rest = self._rest[0]
+        return self._bind_steps(t, state, control)
+
+    def _bind_steps(self, t: Any, state: State, control: Control) -> tuple[Any, Any]:
+        """The kernel, and what it is given."""
+        solver, m, device = self.solver, self.model, self.model.device
         solver._passes, solver._pace = t.passes, self.takes
         write(solver.settings.iterations, solver._caps(solver._capped))
         if self.specialized:
@@ -233,7 +238,7 @@ class Trees:
             from sharnir.direct.roped import RopedTree
             from sharnir.direct.roped_steps import bind
 
-            roped, self._kept_ropes = bind(t, self._tables, m, state, control, plan.link_of, solver.rope_caps)
+            roped, self._kept_ropes = bind(t, self._tables, m, state, control, self.plan.link_of, solver.rope_caps)
             self._kept = roped
             return alone(roped, RopedTree, device), t
         return alone(t, TreeStep, device), t

@@ -249,6 +249,8 @@ class Form:
         with p.block("if (renew || overlaps || within > real(0.0)) {" if tree.laws_are_rows else "if (renew) {"):
             guess(tree)
             p.say("renew = false; overlaps = false;" if tree.laws_are_rows else "renew = false;")
+        if tree.ropes:
+            p.say(f"if (kept) {{ kept = false; {tree.ropes.feed} {self.grow()} }}")
 
     def close(self) -> None:
         """Poses that stand open."""
@@ -312,8 +314,6 @@ if (grown > size) {{ {self.resize("real(grown/size)")} size = grown; }} }}"""
             if tree.rows:
                 self.close()
             self.take_up()
-            if tree.ropes:
-                p.say(f"if (kept) {{ kept = false; {tree.ropes.feed} {self.grow()} }}")
             p.say("if (left == 0) {")
             if tree.ropes:
                 p.say(tree.ropes.end_step)

@@ -26,7 +26,7 @@ from sharnir.engine.tree.runtime import (  # fmt: skip
 )
 from sharnir.kernel_cache import emitted
 from sharnir.laws.drives import set_drives
-from sharnir.sleep import at_rest_together, fall_asleep, fall_asleep_jointed, rise, wake_by_caller, wake_jointed
+from sharnir.sleep import at_rest_together, fall_asleep_jointed, rise, wake_jointed
 from sharnir.types import CPU_FLAGS, PRECISION, QUICK_FLAGS, real
 
 OPTIONS = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": QUICK_FLAGS}
@@ -65,33 +65,45 @@ def itself(t: wp.array(dtype=TreeStep)):
     return t
 
 
+@wp.func
+def nothing(t: wp.array(dtype=TreeStep), w: int):
+    """What is done beside trees alone."""
+
+
 @dataclass
 class Given:
-    """What a kernel is given besides trees, with device functions around their steps: for ropes (`direct.roped_steps`)."""
+    """What a kernel is given, and what is done beside trees: of trees alone, or with ropes (`direct.roped_steps`)."""
 
     kind: Any = TreeStep
     tree: Any = itself
-    calls: Any = None  # names what the emitted code calls
-    begin: Any = None  # a call
-    restart: Any = None  # after bodies were moved
-    end: Any = None  # a call
+    begin: Any = nothing  # at the start of a call
+    restart: Any = nothing  # where coordinates are taken from the bodies
+    end: Any = nothing  # at the end of a call
+    wake: Any = wake_jointed
+    lie: Any = fall_asleep_jointed
 
 
-def make_kernel(
-    body: str, name: str, more: bool, rows: bool = False, touches: bool = False, given: Given | None = None
-) -> Any:  # fmt: skip
+TREES = Given()
+
+
+def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: bool = False, given: Given = TREES) -> Any:
     """The kernel that makes steps by `body`, emitted C++, and what is done around it, see MODULES."""
-    ropes, given = given is not None, given or Given()
-    kind, tree, calls, begin_call, restart, end_call = given.kind, given.tree, given.calls, given.begin, given.restart, given.end
 
     @wp.func_native(body)
-    def advance(t: wp.array(dtype=kind), w: int, steps: int, fresh: int, reporting: int) -> int:
+    def advance(t: wp.array(dtype=given.kind), w: int, steps: int, fresh: int, reporting: int) -> int:
         """Up to so many steps of a world; returns how many were made, −1 − that if the next one cannot be."""
         return 0
 
-    look, begin, finish = (look_at_rows, load_with_rows, report_with_rows) if rows else (set_kinds, load, store_report)
-    keep_state = store_all if more and rows else store
-    wake, lie = (wake_by_caller, fall_asleep) if ropes else (rise if touches else wake_jointed, fall_asleep_jointed)
+    around = (look_at_rows, load_with_rows, report_with_rows) if rows else (set_kinds, load, store_report)
+    return steps_kernel(name, advance, given, *around, store_all if more and rows else store, more, touches)
+
+
+def steps_kernel(
+    name: str, advance: Any, given: Given, look: Any, begin: Any, finish: Any, keep_state: Any, more: bool, touches: bool
+) -> Any:  # fmt: skip
+    """The same of device functions: how links hang, what a call begins with, what is reported and stored."""
+    kind, tree, begin_call, restart, end_call, lie = given.kind, given.tree, given.begin, given.restart, given.end, given.lie
+    wake = rise if touches else given.wake
 
     @wp.kernel(module=name, enable_backward=False)
     def tree_steps(all: wp.array(dtype=kind), first: int, n: wp.array(dtype=wp.int32)):
@@ -108,10 +120,7 @@ def make_kernel(
         fresh = int(look(t, w) or not is_untouched(t, w))
         if fresh == 0:
             turn_twists(t, w, 0)
-        if wp.static(ropes):
-            if w < 0:
-                calls(all, w)
-            begin_call(all, w)
+        begin_call(all, w)
         step = int(0)
         most = wp.max(1, t[0].settings.iterations[6])
         while step < n[w]:
@@ -125,8 +134,7 @@ def make_kernel(
             prescribe(t, w)
             if fresh == 1:
                 begin(t, w)
-                if wp.static(ropes):
-                    restart(all, w)
+                restart(all, w)
             left = wp.where(n[w] - step > 3, n[w] - step - 3, 1)  # of the last three, loads of joints and accelerations are read
             if wp.static(more):
                 set_drives(t, w, t[0].settings.dt[0], t[0].state.velocity, t[0].state.spin)
@@ -167,8 +175,7 @@ def make_kernel(
         keep(t, w)
         if fresh == 1:
             t[0].state.tree[0, w] = real(0.0)
-        if wp.static(ropes):
-            end_call(all, w)
+        end_call(all, w)
 
     return tree_steps
 
