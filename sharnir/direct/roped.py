@@ -12,7 +12,7 @@ from sharnir.engine.tree.ropes import END_SIZE, GAP, HUNG_SIZE, PER_ROW, RATE, S
 from sharnir.engine.tree.row_storage import LINK_FIELDS
 from sharnir.engine.tree.runtime import MEMORY_APART, MEMORY_ROW, TreeStep, memory_of, recall, recall_triple
 from sharnir.engine.tree.storage import START, offsets
-from sharnir.rope.chain import eliminate, follow
+from sharnir.rope.chain import bring_back, eliminate, follow
 from sharnir.rope.copies import copy_ropes
 from sharnir.rope.data import BODY, LOOP, ROPE, UNHELD, RopeStep
 from sharnir.rope.ends import clear_ties
@@ -95,6 +95,7 @@ class RopedTree:
     stalls: wp.array(dtype=wp.int32)  # [world] passes in which changes hardly fell
     verdict: wp.array(dtype=wp.int32)  # [world] what becomes of passes: `GO_ON` …
     last: wp.array(dtype=real)  # [world] m/s, change of the last pass
+    again: wp.array(dtype=wp.int32)  # [world] 1: the next pass will do with the factors there are
     elapsed: wp.array(dtype=real)  # [world] s, parts of the step that were made
     lost: wp.array(dtype=real)  # [world] J, kinetic energy of ropes that a projection took
 
@@ -168,12 +169,12 @@ def end_poses(x: wp.array(dtype=RopedTree), w: int):
 
 
 @wp.func
-def clear_hung(x: wp.array(dtype=RopedTree), w: int):
-    """Nothing hangs on links."""
+def clear_hung(x: wp.array(dtype=RopedTree), w: int, numbers: int):
+    """Nothing hangs on links: the first so many numbers of each."""
     for n in range(x[0].held):
         i = x[0].held_link[n]
         if i >= 0:
-            for k in range(HUNG):
+            for k in range(numbers):
                 x[0].hung[HUNG * i + k, w] = real(0.0)
 
 
@@ -248,18 +249,22 @@ def mobility(x: wp.array(dtype=RopedTree), k: int, w: int, v: vec3, omega: vec3,
 
 
 @wp.func
-def eliminate_ropes(x: wp.array(dtype=RopedTree), w: int):
-    """Z and p₀ of all ropes, those that hang on others first."""
+def eliminate_ropes(x: wp.array(dtype=RopedTree), w: int, anew: bool):
+    """Z and p₀ of all ropes, those that hang on others first; or with the factors there are p₀."""
     s = x[0].rope
     for k in range(s[0].ropes.count):
-        clear_ties(s, k, w, True)
+        clear_ties(s, k, w, anew)
     for o in range(s[0].ropes.count):
         k = s[0].ropes.order[o]
-        tie_bodies(s, k, w, True, True)
-        eliminate(s, k, w)
+        tie_bodies(s, k, w, anew, True)
+        if anew:
+            eliminate(s, k, w)
+        else:
+            bring_back(s, k, w)
         if s[0].ropes.kind[2 * k] == ROPE:
             at = s[0].ropes.body[2 * k]
-            s[0].work.tie_A[at, w] = s[0].work.tie_A[at, w] + s[0].work.Z_A[k, w]
+            if anew:
+                s[0].work.tie_A[at, w] = s[0].work.tie_A[at, w] + s[0].work.Z_A[k, w]
             s[0].work.tie_p[at, w] = s[0].work.tie_p[at, w] + s[0].work.p_l[k, w]
 
 
@@ -315,22 +320,24 @@ def roped_begin(x: wp.array(dtype=RopedTree), w: int):
         start_speeds(s, k, w)
     x[0].stalls[w] = 0
     x[0].last[w] = real(0.0)
+    x[0].again[w] = 0
 
 
 @wp.func
 def roped_inward(x: wp.array(dtype=RopedTree), w: int):
     """What ropes miss, eliminated towards the links, and rows of their last ends."""
     s = x[0].rope
+    anew = x[0].again[w] == 0
     end_poses(x, w)
     mean_arms(s, w)
-    rope_misses(s, w, 1)
-    eliminate_ropes(x, w)
-    clear_hung(x, w)
+    rope_misses(s, w, int(anew))
+    eliminate_ropes(x, w, anew)
+    clear_hung(x, w, wp.where(anew, HUNG, 6))
     for k in range(s[0].ropes.count):
         if s[0].ropes.kind[2 * k] == BODY:
-            hang_first(x, k, w)
+            hang_first(x, k, w, anew)
         if s[0].ropes.kind[2 * k + 1] == LOOP:
-            hang_last(x, k, w)
+            hang_last(x, k, w, anew)
 
 
 @wp.func
@@ -344,7 +351,7 @@ def end_com(x: wp.array(dtype=RopedTree), i: int, w: int) -> vec3:
 
 
 @wp.func
-def hang_first(x: wp.array(dtype=RopedTree), k: int, w: int):
+def hang_first(x: wp.array(dtype=RopedTree), k: int, w: int, anew: bool):
     """A rope on the link of its first end."""
     s = x[0].rope
     i = x[0].link_of[s[0].ropes.body[2 * k]]
@@ -355,7 +362,8 @@ def hang_first(x: wp.array(dtype=RopedTree), k: int, w: int):
     pull = s[0].state.end_force[2 * k, w] * scale
     f = pull + s[0].work.p_l[k, w] * scale
     lack(x, i, w, f, wp.cross(mean, f) + (clamp_moment(s, k, w) + s[0].work.p_a[k, w]) * scale)
-    hang_inertia(x, k, i, w, by, mean, end, skew(pull) * skew(end))
+    if anew:
+        hang_inertia(x, k, i, w, by, mean, end, skew(pull) * skew(end))
 
 
 @wp.func
@@ -372,7 +380,7 @@ def hang_inertia(x: wp.array(dtype=RopedTree), k: int, i: int, w: int, by: real,
 
 
 @wp.func
-def hang_last(x: wp.array(dtype=RopedTree), k: int, w: int):
+def hang_last(x: wp.array(dtype=RopedTree), k: int, w: int, anew: bool):
     """What the link of a last end gives to the rope, and its rows."""
     s = x[0].rope
     a = x[0].link_of[s[0].ropes.body[2 * k]]
@@ -384,10 +392,11 @@ def hang_last(x: wp.array(dtype=RopedTree), k: int, w: int):
     held = mean_com(x, b, w) + s[0].work.arm[2 * k + 1, w]
     held_end = end_com(x, b, w) + s[0].work.end_arm[2 * k + 1, w]
     f = s[0].state.end_force[2 * k + 1, w] * (real(0.25) * h)
-    none = mat33(real(0.0))
     lack(x, b, w, f, wp.cross(held, f))
-    steepen(x, b, w, none, none, none, skew(f) * skew(held_end))
-    put_rows(x, k, w, mean, end, held, held_end, real(2.0) * weight)
+    if anew:
+        none = mat33(real(0.0))
+        steepen(x, b, w, none, none, none, skew(f) * skew(held_end))
+        put_rows(x, k, w, mean, end, held, held_end, real(2.0) * weight)
     for j in range(3):
         x[0].ends[END * k + ROW * j + ROW_GAP, w] = s[0].work.g[k, w][j] * (real(-0.5) * h * weight)
 
@@ -426,6 +435,8 @@ def roped_follow(x: wp.array(dtype=RopedTree), w: int, made: int, changed: int) 
     rounding = (ropes_length(s, w) + far) * (real(EPSILON) / h)
     enough = wp.max(s[0].settings.tolerance[0] * scale, ROUND * rounding)
     judge_passes(x, w, change, scale, enough, made, changed)
+    rate = change / wp.max(x[0].last[w], change)
+    x[0].again[w] = int(made > 0 and x[0].wrong[w] == 0 and change * rate * rate * rate <= enough)
     x[0].last[w] = change
     if change <= enough:
         return real(0.0)
@@ -494,7 +505,7 @@ def roped_report(x: wp.array(dtype=RopedTree), w: int):
     """What links gave to their ropes."""
     s = x[0].rope
     scale = real(0.25) * s[0].h[w]
-    clear_hung(x, w)
+    clear_hung(x, w, HUNG)
     for k in range(s[0].ropes.count):
         for side in range(2):
             kind = s[0].ropes.kind[2 * k + side]
@@ -530,8 +541,8 @@ def roped_stand(x: wp.array(dtype=RopedTree), w: int):
             settle_ends(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, what)
         for k in range(s[0].ropes.count):
             settle_rows(s, k, w, what)
-    eliminate_ropes(x, w)
-    clear_hung(x, w)
+    eliminate_ropes(x, w, True)
+    clear_hung(x, w, HUNG)
     for k in range(s[0].ropes.count):
         if s[0].ropes.kind[2 * k] == BODY:
             stand_first(x, k, w)

@@ -90,7 +90,7 @@ def bind(
     x.hung = wp.zeros((HUNG_SIZE * t.links, worlds), dtype=real, device=device)
     x.ends = wp.zeros((END_SIZE * ropes.count, worlds), dtype=real, device=device)
     fill(x, model, len(bodies), "mean_l mean_a")
-    fill(x, model, None, "what wrong judged tries fewest all stuck stalls verdict last elapsed lost")
+    fill(x, model, None, "what wrong judged tries fewest all stuck stalls verdict last again elapsed lost")
     x.tree = alone(t, TreeStep, device)
     x.rope, x.safe = alone(s, RopeStep, device), alone(safe, RopeStep, device)
     return x, (s, safe)
