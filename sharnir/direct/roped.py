@@ -435,8 +435,6 @@ def roped_follow(x: wp.array(dtype=RopedTree), w: int, made: int, changed: int) 
     rounding = (ropes_length(s, w) + far) * (real(EPSILON) / h)
     enough = wp.max(s[0].settings.tolerance[0] * scale, ROUND * rounding)
     judge_passes(x, w, change, scale, enough, made, changed)
-    rate = change / wp.max(x[0].last[w], change)
-    x[0].again[w] = int(made > 0 and x[0].wrong[w] == 0 and change * rate * rate * rate <= enough)
     x[0].last[w] = change
     if change <= enough:
         return real(0.0)

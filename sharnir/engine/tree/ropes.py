@@ -155,7 +155,9 @@ class Ropes:
         self.program.forget("""{ const int verdict = both.verdict.data[w];
 if (verdict == 2) { failed = 1; break; }
 if (verdict > 0) { pass = -1; continue; }
-if (both.wrong.data[w] > 0) { changed += both.wrong.data[w]; pass = 0; } }""")
+if (both.wrong.data[w] > 0) { changed += both.wrong.data[w]; pass = 0; }
+const real rate = change/before;  // the next pass will do with the factors of ropes that there are
+both.again.data[w] = pass > 1 && changed == 0 && change*rate*rate*rate <= tolerance; }""")
 
     def rounds(self) -> Iterator[Any]:
         """The rounds in which velocities are projected."""
