@@ -166,11 +166,11 @@ class _KnownHash:
         return self.hash
 
 
-def _block(module: Any, device: Any, block_dim: int | None) -> int:
+def _block(module: Any, device: Any) -> int:
     """The number of threads of a block for which Warp compiles a module."""
     if device.is_cpu:
         return 1
-    return int(module.options["block_dim"] if block_dim is None else block_dim)
+    return int(module.options["block_dim"])
 
 
 def _key(module: Any, kernels: list[Any], options: dict[str, Any]) -> str:
@@ -191,9 +191,9 @@ def _known(module: Any, block: int) -> tuple[str, list[Any], dict[str, Any]] | N
     return _key(module, kernels, options), kernels, options
 
 
-def recall_hash(module: Any, device: Any, block_dim: int | None) -> None:
+def recall_hash(module: Any, device: Any) -> None:
     """Give Warp the hash of a module that an earlier process compiled, if what it compiled is there."""
-    block = _block(module, device, block_dim)
+    block = _block(module, device)
     known = _known(module, block)
     if known is None or block in module.hashers:
         return
@@ -222,9 +222,9 @@ def recall_hash(module: Any, device: Any, block_dim: int | None) -> None:
         module.hashers.pop(block, None)
 
 
-def keep_hash(module: Any, device: Any, block_dim: int | None) -> None:
+def keep_hash(module: Any, device: Any) -> None:
     """Write down the hash of a module that was compiled or loaded, for processes to come."""
-    block = _block(module, device, block_dim)
+    block = _block(module, device)
     known = _known(module, block)
     hasher = getattr(module, "hashers", {}).get(block)
     if known is None or hasher is None or isinstance(hasher, _KnownHash):

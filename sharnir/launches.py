@@ -13,14 +13,6 @@ import warp as wp
 
 LOCK = threading.RLock()
 """Held while launches are recorded, and around all other work of Warp between steps: there is one recorder for all threads."""
-UNDER_WAY: list[Future[Any]] = []
-"""Modules that are being compiled and loaded (`types.begin_modules`), never while a GPU's launches are recorded."""
-
-
-def finish_loading() -> None:
-    """Wait for modules that are under way."""
-    while UNDER_WAY:
-        UNDER_WAY.pop().result()
 
 
 class Threads:
@@ -51,7 +43,6 @@ class Keeper:
 
 def record(launch: Callable[[], None], device: Any) -> Any:
     """The graph of some launches."""
-    finish_loading()
     with LOCK, wp.ScopedCapture(device=device) as capture:
         launch()
     return capture.graph

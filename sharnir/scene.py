@@ -51,7 +51,7 @@ from sharnir.sensors.table import SensorDescription, add_sensor
 from sharnir.shapes import Shape
 from sharnir.spatial import quat_rotate, unit_quat
 from sharnir.terrain import Terrain
-from sharnir.types import load_modules
+from sharnir.types import begin_modules, load_modules
 
 log = logging.getLogger("sharnir")
 FAR = 5.0  # body widths: a rope tied to it from farther off may be a mistake
@@ -495,12 +495,13 @@ class Scene(Telling):
 
     # ---- model ----
 
-    def build(self, worlds: int = 1, device: str = "cpu") -> Model:
+    def build(self, worlds: int = 1, device: str = "cpu", begin: Callable[[Model], None] | None = None) -> Model:
         """The Model: checked, assembled, with the redundant rows of its loops found and reported by name.
 
         Args:
             worlds: number of copies that run at once.
             device: "cpu" or "cuda:0".
+            begin: is called with the Model of one world before its start is found.
         """
         if len(self.bodies) == 1 and not self.ropes:
             raise SceneError("the scene is empty: add a body")
@@ -515,8 +516,11 @@ class Scene(Telling):
             if words not in self.notes:
                 self._note(words)
         self._built = True
-        load_modules([read_joints.module], device)
+        begin_modules([read_joints.module], device)
         one = self._tables(1, device)  # on a GPU too: a CPU's kernels need not be compiled then
+        if begin is not None:
+            begin(one)
+        load_modules([read_joints.module], device)
         state = one.state()
         assembly.assemble_start(one, state)
         redundant, rigid, shaky = assembly.look_at_loops(one, state)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -47,7 +48,7 @@ from sharnir.scene import Scene
 from sharnir.sensors.table import Sensing, Sensors
 from sharnir.snapshots import Snapshot, rope_arrays
 from sharnir.solver import Report
-from sharnir.solvers import asked_for, chosen
+from sharnir.solvers import asked_for, begin_early, chosen
 from sharnir.tables import columns
 from sharnir.touching import Contacting, Touching
 from sharnir.tree.solver import TreeSolver
@@ -134,7 +135,11 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
             raise SimulationError(f"Simulation: worlds={worlds!r} beside a Model that was built with worlds={scene.worlds}")
         try:
             with LOCK:
-                self.model = scene.build(worlds=worlds, device=str(device)) if isinstance(scene, Scene) else owned(scene)
+                if isinstance(scene, Scene):
+                    begin = partial(begin_early, worlds=worlds, word=word, specialize=options.get("specialize"))
+                    self.model = scene.build(worlds, str(device), begin)
+                else:
+                    self.model = owned(scene)
                 self._prepare(word, dt, dict(options), on_divergence)
         except (MemoryError, RuntimeError) as error:
             if isinstance(error, SimulationError) or "alloc" not in str(error).lower():
@@ -199,6 +204,7 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         self._hands = Controls(self, self.model.inputs)
         self._sensors = Sensors(self, self.model.sensors)
         self._hands.begin()
+        self.solver.begin_code(self.control)
         self._start = self.snapshot()
         self._images = (
             None if self._on_cpu else [Image(*packed), Image(self.solver.memory, [self.solver.whole, self.solver.real])]

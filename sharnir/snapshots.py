@@ -255,7 +255,7 @@ def take(sim: Owner) -> Snapshot:
     sim._look()
     sim._coordinates()
     forget_rows(sim)
-    out = {name: values.copy() for name, values in values_of(sim).items()}
+    out = {name: values.copy() if sim._on_cpu else values for name, values in values_of(sim).items()}
     if frames_vary(sim):
         out |= {name: tables.columns(array) for name, array in zip(FRAMES, frames_of(sim), strict=True)}
     if sim.controls:

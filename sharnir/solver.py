@@ -15,7 +15,7 @@ from sharnir import summaries
 from sharnir.errors import SimulationError, is_positive
 from sharnir.guard import guard_of, watch_bodies
 from sharnir.guard_data import COUNTS, OF_BODY, SUMS, VERDICT, VERDICTS, RopeWatch, Tally, Watch
-from sharnir.launches import LOCK, Threads, finish_loading, record, replayer
+from sharnir.launches import LOCK, Threads, record, replayer
 from sharnir.model import DYNAMIC, FIXED, KEPT, KINEMATIC, Control, Model, State
 from sharnir.spatial import quat_rotate
 from sharnir.tables import of_first
@@ -96,8 +96,11 @@ class Solver:
         self._tally.alarm, self._tally.counts, self._tally.sums = self.alarm, self._counts, self._sums
         self.tally = alone(self._tally, Tally, self.device)
         self._guarding = guard_of(model)
-        begin_modules([self._guarding.module], self.device)
         self.strict = wp.zeros(1, dtype=wp.int32, device=self.device)
+
+    def begin_code(self, control: Control) -> None:
+        """Let a GPU compile what the first step needs from now on."""
+        begin_modules([self._guarding.module], self.device)
 
     def _watch(self, state: State, control: Control, looks: int, inner: State | None = None) -> Any:
         """The guard of these arrays; `looks`: how it learns of gaps (`guard_data`). `inner` has velocities of half steps."""
@@ -139,6 +142,7 @@ class Solver:
         g.found = wp.zeros((len(OF_BODY) * len(m.com) if self._spread else 0, m.worlds), dtype=real, device=self.device)
         g.strict, g.alarm, g.counts, g.sums = self.strict, self.alarm, self._counts, self._sums
         self._guard, self._watched, self._begins = g, alone(g, Watch, self.device), None
+        load_modules([self._guarding.module], self.device)
         self._launch_watch(0, m.worlds)
         return self._watched
 
@@ -282,8 +286,6 @@ class Solver:
     def _capture(self, *stages: Callable[[Any, int, int], None]) -> list[Callable[[], object]]:
         """What replays some stages, one a thread; a stage is given the bound structure, its first world and their number."""
         assert self._bound is not None
-        load_modules([self._guarding.module], self.device)
-        finish_loading()
         graphs = []
         for thread, (first, last) in enumerate(pairwise(np.linspace(0, self.model.worlds, self.threads + 1).astype(int))):
             bound = self._bound[2][thread] if isinstance(self._bound[2], list) else self._bound[2]

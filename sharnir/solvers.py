@@ -6,6 +6,8 @@ import warnings
 from importlib import import_module
 from typing import Any
 
+import warp as wp
+
 from sharnir.errors import SimulationError
 from sharnir.model import Model
 from sharnir.tree.hang import Links
@@ -72,3 +74,12 @@ def chosen(model: Model, word: str) -> tuple[str, Any]:
     if word == "auto":
         word = automatic(model) if ropes is None or not ropes.refused else "direct"
     return word, solver_class(SOLVERS[word])
+
+
+def begin_early(model: Model, worlds: int, word: str, specialize: bool | None) -> None:
+    """Let a GPU compile what plain trees need in so many worlds, while their scene is built: `model` is that of one world."""
+    plain = word != "sequential" and specialize is not False and model.collision is None and model.ropes is None
+    if plain and model.joint_kinds and wp.get_device(model.device).is_cuda:
+        from sharnir.direct import trees
+
+        trees.begin_early(model, worlds, specialize)

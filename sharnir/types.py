@@ -19,7 +19,7 @@ from sharnir.elements import PREAMBLE
 from sharnir.errors import SimulationError
 from sharnir.headers import keep_headers
 from sharnir.kernel_cache import keep_hash, processor, recall_hash, refusal
-from sharnir.launches import LOCK, UNDER_WAY, Threads
+from sharnir.launches import LOCK, Threads
 from sharnir.parsing import parse_when_needed
 from sharnir.shorten import RULES, shorten_ours
 from sharnir.trimming import Absent, leave_out, trim_modules
@@ -133,8 +133,8 @@ def alone(struct: Any, kind: Any, device: Any) -> Any:
     return out
 
 
-_loaded: dict[tuple[str, int | None, Any], str] = {}  # and where the cache has them
-_begun: dict[tuple[str, int | None, Any], Future[Any]] = {}
+_loaded: dict[tuple[str, Any], str] = {}  # and where the cache has them
+_begun: dict[tuple[str, Any], Future[Any]] = {}
 _compilers = Threads(os.cpu_count() or 1)
 
 
@@ -185,37 +185,35 @@ def copied(kernel: Any, module: str) -> Any:
     return wp.kernel(kernel.func, enable_backward=False, module=module)
 
 
-def begin_modules(modules: Iterable[Any], device: Any, block_dim: int | None = None) -> None:
+def begin_modules(modules: Iterable[Any], device: Any) -> None:
     """Let a GPU's modules, which `load_modules` is going to ask for, be compiled in threads of their own from now on.
 
-    NVRTC takes one core for each of them. On a CPU they are loaded now: each thread would read Warp's headers anew.
+    NVRTC takes one core for each of them. They are loaded later, never while launches are recorded. On a CPU nothing begins: each
+    thread would read Warp's headers anew.
     """
     where = wp.get_device(device)
     if where.is_cpu:
-        load_modules(modules, device, block_dim)
         return
     for module in modules:
-        key = str(device), block_dim, module
+        key = str(device), module
         if key not in _loaded and key not in _begun:
-            size = module.options["block_dim"] if block_dim is None else block_dim
-            recall_hash(module, where, size)
-            _begun[key] = _compilers.submit(lambda module=module, size=size: module.load(where, block_dim=size))
-            UNDER_WAY.append(_begun[key])
+            recall_hash(module, where)
+            _begun[key] = _compilers.submit(wp.compile_aot_module, module, where)
 
 
 def loaded_folders(device: str) -> set[str]:
     """The folders in the cache of all modules that were loaded for a device."""
-    return {folder for (where, *_), folder in _loaded.items() if where == device}
+    return {folder for (where, _), folder in _loaded.items() if where == device}
 
 
-def load_modules(modules: Iterable[Any], device: Any, block_dim: int | None = None) -> float:
-    """Compile or load Warp modules for a device, and for blocks of so many threads; returns the seconds it took.
+def load_modules(modules: Iterable[Any], device: Any) -> float:
+    """Compile or load Warp modules for a device; returns the seconds it took.
 
     A cached module loads in milliseconds and nothing is said; a compile shows a line on stderr that counts the seconds. What was
     loaded before costs nothing, and what has begun is waited for.
     """
     started = time.perf_counter()
-    wanted = {(str(device), block_dim, module): module for module in modules if (str(device), block_dim, module) not in _loaded}
+    wanted = {(str(device), module): module for module in modules if (str(device), module) not in _loaded}
     if not wanted:
         return 0.0
     done = threading.Event()
@@ -246,12 +244,13 @@ def load_modules(modules: Iterable[Any], device: Any, block_dim: int | None = No
         with LOCK:
             where = wp.get_device(device)
             for module in wanted.values():
-                recall_hash(module, where, block_dim)
+                recall_hash(module, where)
             workers = 1 if where.is_cpu else min(len(wanted), os.cpu_count() or 1)  # on a CPU each would read Warp's headers anew
-            wp.force_load(device, list(wanted.values()), block_dim, max_workers=workers)
+            wp.force_load(device, list(wanted.values()), max_workers=workers)
             for module in wanted.values():
-                keep_hash(module, where, block_dim)
-        _loaded.update({key: module.get_module_identifier(1 if where.is_cpu else key[1]) for key, module in wanted.items()})
+                keep_hash(module, where)
+        sizes = [1 if where.is_cpu else module.options["block_dim"] for module in wanted.values()]
+        _loaded.update({key: key[1].get_module_identifier(size) for key, size in zip(wanted, sizes, strict=True)})
     except OSError as error:
         raise SimulationError(
             f"kernels could not be compiled or loaded: {error}; they are kept in {wp.config.kernel_cache_dir}: free some space "

@@ -5,26 +5,31 @@ from types import SimpleNamespace
 
 import pytest
 
-from sharnir import launches, types
+from sharnir import types
 
 
 class Module:
     """A module whose compile ends when all of them have begun."""
 
     def __init__(self, name, meeting, error=None):
-        self.name, self.options, self.meeting, self.error, self.loaded = name, {"block_dim": 256}, meeting, error, []
+        self.name, self.options, self.meeting, self.error, self.compiled = name, {"block_dim": 256}, meeting, error, 0
 
-    def load(self, device, block_dim):
-        self.meeting.wait(20)
-        if self.error is not None:
-            raise self.error
-        self.loaded.append(block_dim)
+    def get_module_identifier(self, block_dim):
+        return f"wp_{self.name}_{block_dim}"
+
+
+def compile_module(module, device):
+    module.meeting.wait(20)
+    if module.error is not None:
+        raise module.error
+    module.compiled += 1
 
 
 @pytest.fixture
 def gpu(monkeypatch):
     device = SimpleNamespace(is_cpu=False, alias="cuda:0")
     monkeypatch.setattr(types.wp, "get_device", lambda name: device)
+    monkeypatch.setattr(types.wp, "compile_aot_module", compile_module)
     monkeypatch.setattr(types.wp, "force_load", lambda *given, **more: None)
     return "cuda:0"
 
@@ -32,13 +37,11 @@ def gpu(monkeypatch):
 def test_modules_of_a_gpu_are_compiled_side_by_side(gpu):
     meeting = threading.Barrier(2)
     first, second = Module("first", meeting), Module("second", meeting)
-    types.begin_modules([first], gpu, 32)
+    types.begin_modules([first], gpu)
     types.begin_modules([second], gpu)
-    types.begin_modules([first], gpu, 32)  # has begun
-    types.load_modules([first], gpu, 32)
-    assert first.loaded == [32]
-    launches.finish_loading()
-    assert second.loaded == [256] and not launches.UNDER_WAY
+    types.begin_modules([first], gpu)  # has begun
+    types.load_modules([first, second], gpu)
+    assert first.compiled == second.compiled == 1
 
 
 def test_a_compile_that_fails_is_told_where_its_module_is_needed(gpu):
@@ -46,4 +49,3 @@ def test_a_compile_that_fails_is_told_where_its_module_is_needed(gpu):
     types.begin_modules([module], gpu)
     with pytest.raises(types.SimulationError, match="no space left"):
         types.load_modules([module], gpu)
-    launches.UNDER_WAY.clear()

@@ -13,7 +13,7 @@ from sharnir import kinematics
 from sharnir.assembly import read_all
 from sharnir.cable_tables import cable_work
 from sharnir.direct.data import BallWork, Direct, DirectSettings, DirectTouch
-from sharnir.direct.trees import Trees
+from sharnir.direct.trees import Trees, refusal
 from sharnir.engine.tree.build import Plan
 from sharnir.errors import SimulationError, is_positive
 from sharnir.laws.casts import cast_table
@@ -141,7 +141,7 @@ class SolverDirect(TreeSolver):
             beside = [list(m.joint_names)[k] for k in loops] + [*m.gear_names, *m.spring_names, *m.cable_names]
             why = f"{beside[0]!r} joins bodies beside the tree" if beside else "there is no body that moves"
         else:
-            why = self._trees.refusal(control)
+            why = refusal(self._trees.plan, self._trees.closures, control)
         if why:
             allowed = "trees of joints without contact, ropes, loops, gears or springs between bodies"
             raise SimulationError(f"Simulation: specialize=True: {why}; allowed: {allowed}; leave it out for the generic form")
@@ -183,6 +183,12 @@ class SolverDirect(TreeSolver):
         if self._trees is not None:
             self._plan_trees()
             self.rebind()
+
+    def begin_code(self, control: Control) -> None:
+        """Let a GPU compile what the first step needs from now on, what takes longest first."""
+        if self._trees is not None and not self._leaves:
+            self._trees.begin_code(control)
+        super().begin_code(control)
 
     def furnish(self, state: State) -> None:
         """What one step hands to the next, and what the state was when that was made."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import warp as wp
 
-from sharnir.engine.tree.around import begin_links, begin_worlds, end_joints, end_links, end_worlds
+from sharnir.engine.tree.around import BLOCK, begin_links, begin_worlds, end_joints, end_links, end_worlds
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.closures import CAST, ROPE, ROWS, RowTables, closures_of
 from sharnir.engine.tree.closures import PARAMETERS as CLOSURE_NUMBERS
@@ -47,7 +47,6 @@ PACKAGE = os.path.dirname(os.path.dirname(__file__))  # whose files a warning is
 PASSES = 30  # of an iteration: then the step is divided
 MOST_MEMORY = 6 << 30  # bytes of working memory on a GPU
 SPINS = 1000  # looks at whether steps have ended, before waiting for the device
-BLOCK = 64  # threads of a block of a GPU: few, so that few worlds occupy all of it
 LARGEST = 24  # links, up to which a model is specialized on a GPU unless told otherwise
 MOST = 64  # links, up to which it is where that is asked for: the compiler takes minutes beyond
 
@@ -55,6 +54,52 @@ MOST = 64  # links, up to which it is where that is asked for: the compiler take
 def materials_of(model: Model) -> list[Any]:
     """All materials of surfaces, and of pairs of them."""
     return [*model.collision.materials.values(), *model.collision.rules.values()]
+
+
+def refusal(plan: Plan, closures: Sequence[Any], control: Control, most: int = MOST) -> str:
+    """Why a model has no specialized code; "" if it can have."""
+    m, places = plan.model, plan.places
+    names = list(m.joint_names)
+    if m.collision is not None:
+        return "bodies touch"
+    if m.ropes is not None:
+        return f"rope {next(iter(m.ropes.names))!r} hangs on bodies"
+    if closures:
+        return "rows beside the tree join bodies"
+    if len(places) > most:
+        return f"the model has {len(places)} links; at most {most} are allowed"
+    if int(m.drives.count):
+        driven = names[int(m.drives.joint.numpy()[0])]
+        return f"joint {driven!r} has an engine or a cylinder, whose force is found before each step"
+    strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if names else np.ones(0)
+    weak: Any = np.flatnonzero(((strength < 1e30) & (strength > 0)).reshape(len(names), -1).any(1)) if names else []
+    if len(weak):
+        return f"joint {names[weak[0]]!r} may break"
+    motors: Any = m.axes.resistance.numpy().any(-1) if m.speeds else np.zeros(0, bool)
+    for p in places:
+        if p.kind in SEVERAL and motors[p.axis : p.axis + (len(p.slots) or 3)].any():
+            return f"joint {names[p.joint]!r} has a motor on axes that are solved together"
+    loads: Any = np.flatnonzero((control.friction_load.numpy() > 0).any(-1)) if m.speeds else []
+    if len(loads):
+        joint = int(np.searchsorted(m.v_start, loads[0], side="right")) - 1
+        return f"joint {names[joint]!r} has friction that grows with its load"
+    return ""
+
+
+def begin_early(model: Model, worlds: int, specialize: bool | None) -> None:
+    """Have code for a model emitted, and compiled by a GPU while the start of its scene is found; its steps ask for it again."""
+    plan, control = Plan(model), model.control()
+    closures = closures_of(plan) if plan.beside else []
+    if not refusal(plan, closures, control, MOST if specialize else LARGEST):
+        compile_code(Specialized(plan, model, control, True), worlds, model.device)
+
+
+def compile_code(special: Specialized, worlds: int, device: Any) -> int:
+    """Threads of a block, for so many worlds; a GPU compiles code, and what is around it, from now on."""
+    where, size = wp.get_device(device), np.dtype(np_real).itemsize
+    count = threads(worlds, special.placement.numbers, size, where) if where.is_cuda else 0
+    begin_modules([special.kernel(count).module, begin_worlds.module, begin_links.module], device)
+    return count
 
 
 class Trees:
@@ -69,6 +114,7 @@ class Trees:
         self.solver, self.model = solver, solver.model
         self.plan = Plan(self.model, rough)
         self._special: Specialized | None = None
+        self._settled = False  # whether steps were bound to that
         self.specialized = False  # whether the bound steps are
         self.judges = False  # whether the guard's part is done in them
         self._again: list[Any] | None = None
@@ -85,9 +131,6 @@ class Trees:
         """Whether steps measure the energy that is given: all but that of bodies on prescribed motions, and of ropes."""
         self.work, self.taken, self.unsolved = (wp.zeros(m.worlds, dtype=real, device=m.device) for _ in range(3))
         self.rotors = [p.body for p in self.plan.places if p.kind == ROTOR]
-        specializes = solver.specialize or (solver.specialize is None and len(self.plan.places) <= LARGEST)
-        if specializes and m.collision is None and m.ropes is None and not self.closures and wp.get_device(m.device).is_cuda:
-            begin_modules([begin_links.module, begin_worlds.module], m.device, BLOCK)
 
     @staticmethod
     def cover(model: Model) -> bool:
@@ -209,8 +252,7 @@ class Trees:
         t.parts, t.projected, t.done, t.residual = solver.parts, solver.projected, solver.done, solver.residual
         t.grades, t.made = solver.grades, solver._made
         self.specialized = self._is_specialized(control)
-        if self.specialized and self._special is None:
-            self._special = Specialized(self.plan, m, control, wp.get_device(device).is_cuda)
+        self.begin_code(control)
         self.judges = self.specialized and self._special is not None and self._special.on_gpu
         solver._spread = self.judges and self.measures and not self.model.spring_names
         solver._looks_first = not self.judges or len(solver._sprung()) > 0  # energy of springs may change unseen
@@ -353,40 +395,22 @@ class Trees:
 
     # ---- specialized code ----------------------------------------------------------------------------------------------------
 
-    def refusal(self, control: Control, most: int = MOST) -> str:
-        """Why this model has no specialized code; "" if it can have."""
-        m, places = self.model, self.plan.places
-        names = list(m.joint_names)
-        if m.collision is not None:
-            return "bodies touch"
-        if m.ropes is not None:
-            return f"rope {next(iter(m.ropes.names))!r} hangs on bodies"
-        if self.closures:
-            return "rows beside the tree join bodies"
-        if len(places) > most:
-            return f"the model has {len(places)} links; at most {most} are allowed"
-        if int(m.drives.count):
-            driven = names[int(m.drives.joint.numpy()[0])]
-            return f"joint {driven!r} has an engine or a cylinder, whose force is found before each step"
-        strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if names else np.ones(0)
-        weak: Any = np.flatnonzero(((strength < 1e30) & (strength > 0)).reshape(len(names), -1).any(1)) if names else []
-        if len(weak):
-            return f"joint {names[weak[0]]!r} may break"
-        motors: Any = m.axes.resistance.numpy().any(-1) if m.speeds else np.zeros(0, bool)
-        for p in places:
-            if p.kind in SEVERAL and motors[p.axis : p.axis + (len(p.slots) or 3)].any():
-                return f"joint {names[p.joint]!r} has a motor on axes that are solved together"
-        loads: Any = np.flatnonzero((control.friction_load.numpy() > 0).any(-1)) if m.speeds else []
-        if len(loads):
-            joint = int(np.searchsorted(m.v_start, loads[0], side="right")) - 1
-            return f"joint {names[joint]!r} has friction that grows with its load"
-        return ""
-
     def _is_specialized(self, control: Control) -> bool:
         asked = self.solver.specialize
         if asked is None:
-            return wp.get_device(self.model.device).is_cuda and not self.refusal(control, LARGEST)
+            return wp.get_device(self.model.device).is_cuda and not refusal(self.plan, self.closures, control, LARGEST)
         return bool(asked)
+
+    def begin_code(self, control: Control) -> None:
+        """Emit code for the laws that act now; a GPU compiles it, and what is around it, from now on. After the first step it
+        stays as it is.
+        """
+        if self._settled or not self._is_specialized(control):
+            return
+        m = self.model
+        if self._special is None or not self._special.fits(self.plan, m, control):
+            self._special = Specialized(self.plan, m, control, bool(wp.get_device(m.device).is_cuda))
+        self._threads = compile_code(self._special, m.worlds, m.device)
 
     def _specialize(self, t: Any, control: Control) -> tuple[Any, Any]:
         """Bind specialized code, and what leaves single worlds to the code for any forest."""
@@ -408,17 +432,9 @@ class Trees:
         self._seen = wp.zeros(3, dtype=wp.int32, device="cpu", pinned=not self._on_cpu)
         self._flags = memoryview(self._seen.numpy())
         self._side: Any = None if self._on_cpu else wp.Stream(device)
-        self._threads = (
-            0
-            if self._on_cpu
-            else threads(m.worlds, self._special.placement.numbers, np.dtype(np_real).itemsize, wp.get_device(device))
-        )
-        solver._kernel = self._special.kernel(self._threads)
-        if not self._on_cpu:
-            begin_modules([solver._kernel.module], device, self._threads)
-        if self._special.on_gpu:
-            load_modules([begin_links.module, begin_worlds.module], device, None if self._on_cpu else BLOCK)
-        load_modules([solver._kernel.module], device, self._threads or None)
+        self._settled, solver._kernel = True, self._special.kernel(self._threads)
+        around = [begin_links.module, begin_worlds.module] if self._special.on_gpu else []
+        load_modules([solver._kernel.module, *around], device)
         return alone(own, TreeStep, device), own
 
     def make(self, step: Any, first: int, worlds: int, steps: Any) -> None:

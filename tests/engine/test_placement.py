@@ -41,7 +41,7 @@ def test_what_is_read_by_number_stands_in_shared_memory_one_after_another():
     assert Placement(PROGRAM, "float", set(), set(), parameters=1000).parameters == 0  # which stay where they are
 
 
-@pytest.mark.parametrize(("worlds", "numbers", "expected"), [(131072, 220, 256), (131072, 300, 32), (4096, 220, 32)])
-def test_warps_are_one_block_where_they_fill_a_multiprocessor(worlds, numbers, expected):
+@pytest.mark.parametrize(("worlds", "numbers", "expected"), [(131072, 220, 256), (131072, 300, 160), (4096, 220, 32)])
+def test_warps_that_find_room_on_a_multiprocessor_are_one_block(worlds, numbers, expected):
     device = SimpleNamespace(max_shared_memory_per_block=232448, sm_count=132)
     assert threads(worlds, numbers, 4, device) == expected

@@ -9,6 +9,8 @@ import pytest
 import sharnir as sh
 from sharnir.direct import trees
 from sharnir.engine.tree import placement
+from sharnir.engine.tree.build import Plan
+from sharnir.engine.tree.closures import closures_of
 from sharnir.engine.tree.generic import generic_kernel
 from sharnir.engine.tree.runtime import CPP
 from sharnir.engine.tree.special import Specialized
@@ -358,6 +360,28 @@ def test_what_cannot_be_specialized_is_refused_by_name(scene, words):
     with pytest.raises(sh.SimulationError, match=words):
         sh.Simulation(scene(), 1e-3, specialize=True)
     sh.Simulation(scene(), 1e-3, specialize=None)
+
+
+def test_the_rule_that_chooses_the_form_on_a_gpu_knows_rows_beside_a_tree():
+    """A GPU takes specialized code where nothing speaks against it: a loop does, on every device."""
+    for scene, words in ((mechanism, ""), (loop, "rows beside the tree join bodies")):
+        model = scene().build()
+        plan = Plan(model)
+        assert trees.refusal(plan, closures_of(plan) if plan.beside else [], model.control(), trees.LARGEST) == words
+
+
+def test_code_is_known_before_the_start_of_a_scene_is_found():
+    """So that a GPU compiles it meanwhile; other values of laws need no other code, other laws do."""
+    early = []
+    model = mechanism().build(3, begin=lambda one: early.append(Specialized(Plan(one), one, one.control(), True)))
+    plan, control = Plan(model), model.control()
+    assert Specialized(plan, model, control, True).body == early[0].body
+    for x in (control.servo_kp, control.servo_position, control.friction_static):
+        x.assign(1.5 * x.numpy())
+    assert early[0].fits(plan, model, control)
+    assert Specialized(plan, model, control, True).body == early[0].body
+    control.friction_static.fill_(0.3)
+    assert not early[0].fits(plan, model, control)
 
 
 def test_other_solvers_and_values_are_refused():

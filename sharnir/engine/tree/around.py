@@ -35,6 +35,7 @@ from sharnir.types import CPU_FLAGS, PRECISION, compile_quickly, quat, real, vec
 
 MODULE = "sharnir.trees_around"
 OF_LINKS = "sharnir.trees_links"  # kernels with a thread for every link
+BLOCK = 64  # threads of a block of a GPU: few, so that few worlds occupy all of it
 open_call, close_call = JOINTED.open_call, JOINTED.close_call
 
 
@@ -290,4 +291,4 @@ def special_kernel(body: str, name: str, enter: str, shared: int) -> Any:
 
 compile_quickly(MODULE)
 for module in (begin_worlds.module, begin_links.module):
-    module.options |= {"fast_math": PRECISION == "single"}
+    module.options |= {"fast_math": PRECISION == "single", "block_dim": BLOCK}

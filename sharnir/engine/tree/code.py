@@ -335,7 +335,8 @@ if (grown > size) {{ {self.resize("real(grown/size)")} size = grown; }} }}"""
             solve(tree)
             missed = f"(failed && !(change <= real({LOOSE})*rounding))"
             if tree.rows:
-                missed = f"({missed} || (size > 1 && {tree.rows.are_apart()}))"
+                long = "size*part > real(1.0)" if tree.laws_are_rows else "size > 1"  # enough to be divided
+                missed = f"({missed} || ({long} && {tree.rows.are_apart()}))"
             if tree.ropes:
                 p.say(tree.ropes.look)
                 missed = f"({missed} || astray)"

@@ -6,9 +6,9 @@ So the numbers that are used least are given places in shared memory. Histories 
 world, and what finds no room are in global memory, those of a warp beside each other, so that a place is a constant offset. A
 fence before each sweep makes the compiler read all of these again, instead of keeping them.
 
-The code of a step is about as long as a multiprocessor's cache of instructions. Where all warps that it can have at once are one
-block they begin together, and an instruction that one of them has fetched serves the others. Parameters that all worlds share are
-in shared memory, too.
+The code of a step is about as long as a multiprocessor's cache of instructions. So all warps that it can have at once are one
+block, which begins each step together (`ALL_MADE`): an instruction that one of them has fetched serves the others, also where
+their worlds take different numbers of passes. Parameters that all worlds share are in shared memory, too.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ MOST_WARPS = 8  # of a block: those of 255 registers that a multiprocessor has r
 ASIDE = 4096  # bytes of a block's shared memory for what is no number of a thread: Warp's, and parameters
 IN_REGISTERS = {"float": 125, "double": 50}  # numbers of all links that registers hold beside what a sweep computes
 IN_SHARED = {"float": 440, "double": 220}
-"""Numbers of a thread in shared memory, at most: four warps beside each other find room in 227 kB. Up to 220 numbers of single
-precision leave room for eight, which is what 255 registers allow."""
+"""Numbers of a thread in shared memory, at most: four warps beside each other find room in 227 kB. Half as many leave room for
+eight, which is what 255 registers allow."""
+FEW = {"float": 55, "double": 0}  # numbers that are left in global memory rather than to have half as many warps
+ALL_MADE = "all_made"
+"""Whether no world of a block has steps left to make; asked by all of its threads at once, before each step."""
 FENCE = "fence_of_sweep;"
 SELDOM = (
     "if (stopped) {", "if (renew) {", "if (suspect) {", "if (unknown && !learned) {", "if (restarted) {", "if (reporting) {",
@@ -46,11 +49,10 @@ NUMBER = re.compile(r"\b[A-Za-z]\w*_\d+_\d+\b")  # of a link: field, link, compo
 
 def threads(worlds: int, numbers: int, size: int, device: Any) -> int:
     """Threads of a block, for so many worlds of a device and so many numbers of `size` bytes in shared memory: those of all warps
-    that a multiprocessor can have at once, where there are enough worlds and shared memory for them, else those of one.
+    that a multiprocessor can have at once, where there are enough worlds for them, else those of one.
     """
-    room = (device.max_shared_memory_per_block - ASIDE) // max(1, numbers * size * TOGETHER)
-    enough = min(room, worlds // (TOGETHER * device.sm_count)) >= MOST_WARPS
-    return TOGETHER * (MOST_WARPS if enough else 1)
+    warps = min(MOST_WARPS, (device.max_shared_memory_per_block - ASIDE) // max(1, numbers * size * TOGETHER))
+    return TOGETHER * (warps if worlds >= warps * TOGETHER * device.sm_count else 1)
 
 
 def often(body: str) -> Iterator[str]:
@@ -135,7 +137,8 @@ class Placement:
         uses = carried(body)
         once = (once | {n for n in stored if n not in uses}) - set(listed)
         kept = sorted((n for n in uses if n not in once and n not in set(listed)), key=lambda n: (uses[n], n))
-        over = max(0, len(kept) - IN_REGISTERS[real] - IN_SHARED[real] + len(listed))
+        asked, half = len(kept) - IN_REGISTERS[real] + len(listed), IN_SHARED[real] // 2
+        over = max(0, asked - (half if asked <= half + FEW[real] else IN_SHARED[real]))
         self.scratch = sorted(once) + kept[:over]
         self.shared = [*listed, *kept[over : max(over, len(kept) - IN_REGISTERS[real])]]
         self.real, self.numbers = real, max(1, len(self.shared))
@@ -160,9 +163,9 @@ class Placement:
         yield f"real* const shared_numbers = (real*)shared_of_block + {at};"
         yield f"#define shared_number(k) shared_numbers[(k)*{TOGETHER}]"
         yield f"#define shared_parameter(k) {'((real*)shared_of_block)' if self.parameters else 'parameters'}[k]"
-        yield f'#define {FENCE[:-1]} asm volatile("" ::: "memory")'
+        yield f'#define {FENCE[:-1]} asm volatile("" ::: "memory")\n#define {ALL_MADE}(made) !__syncthreads_or(!(made))'
         yield f"#else\nreal shared_numbers[{self.numbers}];\n#define shared_number(k) shared_numbers[k]"
-        yield f"#define shared_parameter(k) parameters[k]\n#define {FENCE[:-1]}\n#endif"
+        yield f"#define shared_parameter(k) parameters[k]\n#define {FENCE[:-1]}\n#define {ALL_MADE}(made) (made)\n#endif"
         rows = len(self.scratch) * TOGETHER
         yield f"real* const scratch_rows = x.scratch.data + (size_t)(w/{TOGETHER})*{rows} + w%{TOGETHER}; (void)scratch_rows;"
         yield "#ifdef __CUDA_ARCH__\n__builtin_assume(__isGlobal(scratch_rows));\n#endif"
@@ -172,5 +175,6 @@ class Placement:
     def end(self) -> Iterator[str]:
         """The reverse, after it."""
         yield from (
-            f"#undef {name}" for name in (*self.places, "shared_number", "scratch_number", "shared_parameter", FENCE[:-1])
+            f"#undef {name}"
+            for name in (*self.places, "shared_number", "scratch_number", "shared_parameter", ALL_MADE, FENCE[:-1])
         )

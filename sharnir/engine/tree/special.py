@@ -33,7 +33,7 @@ from sharnir.engine.tree.forest import (
     Forest,
 )
 from sharnir.engine.tree.history import KEPT
-from sharnir.engine.tree.placement import FENCE, IN_SHARED, NUMBER, Placement, read_early
+from sharnir.engine.tree.placement import ALL_MADE, FENCE, IN_SHARED, NUMBER, Placement, read_early
 from sharnir.engine.tree.runtime import CPP, LAWS_CHANGED, LOG_ROW, LOGGED, OWN_AXES, ROOM, SLOTS, STEEP, TOGETHER
 from sharnir.engine.tree.special_call import call_kernel
 from sharnir.engine.tree.step import finish, report, solve
@@ -307,15 +307,15 @@ class Special(Unrolled):
 
     def simulation(self) -> str:
         p, tree = self.program, self.tree
-        with p.block("for (;;) {"):
+        with p.block(f"while (!{ALL_MADE}(done)) {{ if (done) continue;" if self.on_gpu else "for (;;) {"):
             self.take_up()
             p.say("if (whole) { whole = false; ++made; hit = stopped; stopped = 0;")
             p.say(self._rests())
-            p.say("if (made >= steps) break; count = 0; taken = real(0.0); hit = 0; }")
+            p.say(f"if (made >= steps) {self._rest} count = 0; taken = real(0.0); hit = 0; }}")
             p.say("unknown = false; learned = false;")
             solve(tree)
             p.say(f"if (failed && !(change <= real({LOOSE})*rounding) && !(coarse && count >= most)) {{")
-            p.say(f"restarted = true; x.mark.data[w] = {STEEP}; break; }}")
+            p.say(f"restarted = true; x.mark.data[w] = {STEEP}; {self._rest} }}")
             p.say("failed = 0;")
             p.say(f"const bool reporting = todo - made <= {SLOTS};")
             with p.block("if (reporting) {"):
@@ -382,12 +382,18 @@ idle = still[k] ? idle + h : real(0.0); }} }}
         some = " | ".join(f"(x.state.idle.data[{self.bodies[i]}*worlds + w] > real(0.0))" for i in links) or "false"
         yield f"bool idling = watching && ({some});"
 
+    @property
+    def _rest(self) -> str:
+        """C++: a world makes no further steps; on a GPU it waits for the others of its block, whose threads meet before each."""
+        return "{ done = true; continue; }" if self.on_gpu else "break;"
+
     def _lines(self, body: str) -> Iterator[str]:
         tree, names = self.tree, {name: self.source.laws(name) for name in LAWS}
         yield "typedef {real} real;"
         yield "auto& x = t.data[0]; const int todo = x.todo.data[w]; x.now_made.data[w] = 0;"
         yield "int steps = todo - after, reported = 0;"
-        yield "if (todo == 0 || (steps <= 0 && checking == 0)) return 0;"
+        none = "todo == 0 || (steps <= 0 && checking == 0)"
+        yield f"bool done = {none};" if self.on_gpu else f"if ({none}) return 0;"
         yield QUOTIENTS.format(doubles=int(self.real == "double"))
         yield VARIABLES
         yield SPECIAL_HEAD
@@ -397,9 +403,11 @@ idle = still[k] ? idle + h : real(0.0); }} }}
         checks = [is_absent(name, place) for place, name in sorted(tree.checks.items())] + list(tree.idle_checks())
         if checks:
             # without short circuits, so that no read waits for another
-            yield f"if (checking && !({' & '.join(checks)})) {{ x.mark.data[w] = {LAWS_CHANGED}; x.todo.data[w] = 0;"
-            yield "if (x.fresh.data[w]) rows[0] = real(0.0); return 0; }"
-        yield "if (steps <= 0) return 0;"
+            fit = f"{'done | ' if self.on_gpu else ''}{' & '.join(checks)}"
+            yield f"if (checking && !({fit})) {{ x.mark.data[w] = {LAWS_CHANGED}; x.todo.data[w] = 0;"
+            yield f"if (x.fresh.data[w]) rows[0] = real(0.0); {'done = true;' if self.on_gpu else 'return 0;'} }}"
+        yield "done = done || steps <= 0;" if self.on_gpu else "if (steps <= 0) return 0;"
+        yield f"const bool none = {'done' if self.on_gpu else 'false'};"
         placed = self.placement.places
         used = [n for n in sorted(self._used) if n not in tree.constants and not n.startswith("judged_")]
         if self.on_gpu:
@@ -414,6 +422,7 @@ idle = still[k] ? idle + h : real(0.0); }} }}
         yield SPECIAL_BEGIN
         yield self.load()
         yield body
+        yield "if (none) return 0;"
         yield f"stored(1) = real({OWN_AXES} + {CHOICES}*choice) + (restarted ? real(0.5) : real(0.0));"
         yield self.store()
         if self.on_gpu:
@@ -442,7 +451,7 @@ __builtin_assume(__isGlobal(rows)); __builtin_assume(__isGlobal(parameters));
 #define stored(k) rows[(k)*worlds]
 #define parameter(k) parameters[(k)*parameter_stride]"""
 SPECIAL_BEGIN = """int made = 0, hit = 0; real taken = real(0.0); const int fresh = x.fresh.data[w];
-bool renew = fresh > 0, whole = false; stopped = fresh; x.fresh.data[w] = 0;
+bool renew = fresh > 0, whole = false; stopped = fresh; if (!none) x.fresh.data[w] = 0;
 if (!fresh) { const int kept = (int)stored(1); choice = (kept - OWN)/CHOICES; restarted = stored(1) - real(kept) > real(0.25); }
 """.replace("CHOICES", str(CHOICES)).replace("OWN", str(OWN_AXES))
 SPECIAL_END = (
@@ -459,22 +468,8 @@ class Specialized:
 
     def __init__(self, plan: Plan, model: Any, control: Any, on_gpu: bool) -> None:
         self.on_gpu = on_gpu
-        laws = acting_laws(model, control)
-        acts: Any = control.acts.numpy().any(-1) if len(model.joint_kinds) else np.zeros(0, bool)
-        forced: Any = laws["effort"].any(-1) if model.speeds else np.zeros(0, bool)
-        of_links: list[dict[str, Any]] = []
-        for p in plan.places:
-            own: dict[str, Any] = {}
-            if p.joint >= 0 and p.axis >= 0:
-                kind = model.joint_kinds[p.joint]
-                first = int(model.v_start[p.joint])
-                n = 1 if p.kind not in SEVERAL else (len(p.slots) or 3)
-                if acts[p.joint] or forced[first : first + kind.v_size].any() or p.slots:
-                    own = {name: self._told(x[p.axis : p.axis + n], name, n) for name, x in laws.items()}
-                    own |= self._of_joint(model, p, n)
-            of_links.append(own)
-        self.laws = of_links
-        self.forest = plan.forest(of_links)
+        self.laws = self._of_links(plan, model, control)
+        self.forest = plan.forest(self.laws)
         self.varied = {}
         for name, x in plan.numbers.items():
             other = np.abs(x - x[:, :1]).max(1) > 0
@@ -486,6 +481,34 @@ class Specialized:
         self.placement = code.placement
         self.scratch = len(code.placement.scratch)
         """Numbers of a world in global memory that nothing else uses."""
+
+    def fits(self, plan: Plan, model: Any, control: Any) -> bool:
+        """Whether the code is that for the laws that act now, with whatever values."""
+        return self._present(self._of_links(plan, model, control)) == self._present(self.laws)
+
+    @staticmethod
+    def _present(laws: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """What code depends on: which laws of axes act, and what joints are."""
+        return [{n: x if n in JOINT_LAWS else bool(np.any(x != LAWS[n])) for n, x in own.items()} for own in laws]
+
+    @classmethod
+    def _of_links(cls, plan: Plan, model: Any, control: Any) -> list[dict[str, Any]]:
+        """Values of laws that act in some world."""
+        laws = acting_laws(model, control)
+        acts: Any = control.acts.numpy().any(-1) if len(model.joint_kinds) else np.zeros(0, bool)
+        forced: Any = laws["effort"].any(-1) if model.speeds else np.zeros(0, bool)
+        out: list[dict[str, Any]] = []
+        for p in plan.places:
+            own: dict[str, Any] = {}
+            if p.joint >= 0 and p.axis >= 0:
+                kind = model.joint_kinds[p.joint]
+                first = int(model.v_start[p.joint])
+                n = 1 if p.kind not in SEVERAL else (len(p.slots) or 3)
+                if acts[p.joint] or forced[first : first + kind.v_size].any() or p.slots:
+                    own = {name: cls._told(x[p.axis : p.axis + n], name, n) for name, x in laws.items()}
+                    own |= cls._of_joint(model, p, n)
+            out.append(own)
+        return out
 
     @staticmethod
     def _told(x: np.ndarray, name: str, n: int) -> Any:
@@ -510,6 +533,7 @@ class Specialized:
                 return _kernels[name]
             shared = self.placement.of_block(threads) if threads else 0
             _kernels[name] = special_kernel(self.body, name, self.placement.enter(), shared)
+            _kernels[name].module.options["block_dim"] = threads or 1
         return _kernels[name]
 
 
