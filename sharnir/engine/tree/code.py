@@ -343,9 +343,8 @@ if (grown > size) {{ {self.resize("real(grown/size)")} size = grown; }} }}"""
             p.say(f"if ({missed} && !(coarse && count >= most)) {{")
             if tree.ropes:
                 p.say(tree.ropes.miss(f"size == {self.finest}"))
-            p.say("failed = 0;")
-            if not tree.ropes:  # what is expected of ropes would be the same
-                p.say("if (onward > real(0.0)) { onward = real(0.0); restarted = true; continue; }")
+            more = "if (onward > real(0.0)) { onward = real(0.0); restarted = true; continue; }"
+            p.say(f"failed = 0; {'' if tree.ropes else more}")  # what is expected of ropes would be the same
             p.say("onward = real(1.0);")
             whole = f"size == {self.finest}" + (" && part == real(1.0) && within == real(0.0)" if tree.laws_are_rows else "")
             p.say(f"if ({whole}) {{ {self.store()} }}")
