@@ -59,7 +59,8 @@ from sharnir.types import EPSILON, mat33, real, vec3
 
 JOINTS = wp.constant(3)  # what velocities are projected for, beside those of `rope.energy_bodies`
 GO_ON, ANEW, GIVE_UP = (wp.constant(k) for k in range(3))  # passes go on, begin anew, or do not converge
-STALLED, LONGEST = wp.constant(4), wp.constant(20)  # stalls, and passes, after which passes do not converge
+STALLED, LONGEST = wp.constant(4), wp.constant(20)  # stalls, and passes, after which passes do not converge,
+MORE = wp.constant(real(8.0))  # unless so many more will do
 FINE = wp.constant(real(1.0e-6))  # relative to the speeds: a change from which on elements are judged in every pass
 AT_V, AT_W, AT_U, AT_G, AT_COM, AT_COM_MEAN, AT_R = (
     wp.constant(START[n]) for n in ("V", "W", "u", "g", "com_w", "com_mean", "R")
@@ -451,7 +452,10 @@ def judge_passes(x: wp.array(dtype=RopedTree), w: int, change: real, scale: real
         return
     if made > 2 and changed == 0 and change > CURBED * x[0].last[w] and change > enough:
         x[0].stalls[w] = x[0].stalls[w] + 1
-    parts = x[0].stalls[w] > STALLED or made >= LONGEST or change >= WILD * scale + enough
+    far = bool(made >= LONGEST)
+    if far and change < CURBED * x[0].last[w]:  # unless a few more will do
+        far = change * wp.pow(change / x[0].last[w], MORE) > enough
+    parts = x[0].stalls[w] > STALLED or far or change >= WILD * scale + enough
     if parts or change <= FINE * scale or (change <= ROUGH * scale and x[0].judged[w] < ROUGHLY):
         off = real(0.0)
         if not parts:
