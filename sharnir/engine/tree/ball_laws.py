@@ -316,7 +316,6 @@ class BallWithLaws(SeveralAxes, Ball):
     def hold(self, link: Any) -> None:
         Ball.hold(self, link)
         for _ in link.acting():
-            link.rubs_3 = select(self.friction_alone(link), 1.0, 0.0)
             rubs = self.rubs(link)
             for _ in link.when(rubs):
                 FRICTION.hold(link)
