@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib import import_module
+from inspect import isfunction
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ KERNELS: tuple[tuple[str, str, int | None], ...] = (
     ("direct.energy.rope", "energy_rope_steps", None),
     ("direct.energy.step", "TOUCHING", None),
     ("direct.energy.step", "ALONE", None),
+    ("direct.roped_steps", "roped_kernel", None),
     ("engine.tree.generic", "module_kernel", 6),
     ("engine.tree.generic", "module_kernel", 4),
     ("engine.tree.generic", "module_kernel", 2),
@@ -127,9 +129,11 @@ def _quiet() -> None:
 
 
 def _find(file: str, name: str, index: int | None) -> Any:
-    """The kernel that a line of KERNELS names."""
+    """The kernel that a line of KERNELS names, or what it names makes."""
     found = getattr(import_module(f"sharnir.{file}"), name)
-    return found if index is None else found(index)
+    if index is None:
+        return found() if isfunction(found) else found
+    return found(index)
 
 
 def make(task: Any, device: str = "cpu") -> set[str]:

@@ -101,7 +101,8 @@ class SolverDirect(TreeSolver):
         self._trees = Trees(self) if Trees.cover(model) else None
         self.closing_iterations = check_iterations(closing_iterations, 1, "closing_iterations")
         self._ropes: Any = None
-        if model.ropes is not None:
+        self.rope_caps = rope_iterations, rope_tolerance
+        if model.ropes is not None and self._trees is None:
             from sharnir.direct.ropes import RopesOnTrees
 
             self._ropes = RopesOnTrees(self, rope_iterations, rope_tolerance)
@@ -112,7 +113,7 @@ class SolverDirect(TreeSolver):
         self.settings.sleep = sleeps_after(model, sleep)
         self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
         # whether a thread steps its worlds one after the other in one kernel; who steps many looks at them, each while it is warm
-        alone = self._leaves and self._ropes is None and self.collider is None
+        alone = self._leaves and model.ropes is None and self.collider is None
         self._in_turn = self.reads = alone and model.worlds > 1
         self.report = Report(
             self.done,

@@ -14,7 +14,7 @@ import warp as wp
 
 from sharnir.engine.tree.around import BLOCK, begin_links, begin_worlds, end_joints, end_links, end_worlds
 from sharnir.engine.tree.build import LOOSE_MASK, Plan
-from sharnir.engine.tree.closures import CAST, ROWS, RowTables, closures_of
+from sharnir.engine.tree.closures import CAST, ROPE, ROWS, RowTables, closures_of
 from sharnir.engine.tree.closures import PARAMETERS as CLOSURE_NUMBERS
 from sharnir.engine.tree.contact_runtime import entries_of, law_memory, room_of, table_room
 from sharnir.engine.tree.forest import BALL, HINGE, LAWS, PRESCRIBED, ROTOR, SEVERAL, SLIDER, SLIDES, TURNS
@@ -26,7 +26,7 @@ from sharnir.engine.tree.special import Specialized, acting_laws
 from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART
 from sharnir.errors import StepWarning
 from sharnir.laws.casts import cast_table
-from sharnir.model import KINEMATIC, Control, Model, State, fill, scene_scale
+from sharnir.model import DYNAMIC, KINEMATIC, Control, Model, State, fill, scene_scale
 from sharnir.rope.solver import HEARD, MOST_PASSES, NEVER
 from sharnir.sleep import SLOWEST, joining, reaches, rest_of
 from sharnir.solver import write
@@ -62,6 +62,8 @@ def refusal(plan: Plan, closures: Sequence[Any], control: Control, most: int = M
     names = list(m.joint_names)
     if m.collision is not None:
         return "bodies touch"
+    if m.ropes is not None:
+        return f"rope {next(iter(m.ropes.names))!r} hangs on bodies"
     if closures:
         return "rows beside the tree join bodies"
     if len(places) > most:
@@ -119,23 +121,36 @@ class Trees:
         self._generic: list[Any] | None = None  # launches of the code for any forest, where specialized code leaves steps to it
         self._told = False  # whether the user knows that laws changed
         self.closures = closures_of(self.plan) if self.plan.beside else []
+        if self.model.ropes is not None:
+            from sharnir.direct.roped_steps import ends_of
+
+            self.closures += ends_of(self.model.ropes, self.plan.link_of)
         self.loose: set[int] = set()  # joints that may be disabled: in paths of rows they have room for all axes
         m = self.model
-        self.measures = not (m.bodies.motion.numpy() == KINEMATIC).any()
-        """Whether steps measure the energy that is given: all but that of bodies on prescribed motions."""
+        self.measures = m.ropes is None and not (m.bodies.motion.numpy() == KINEMATIC).any()
+        """Whether steps measure the energy that is given: all but that of bodies on prescribed motions, and of ropes."""
         self.work, self.taken, self.unsolved = (wp.zeros(m.worlds, dtype=real, device=m.device) for _ in range(3))
         self.rotors = [p.body for p in self.plan.places if p.kind == ROTOR]
 
     @staticmethod
     def cover(model: Model) -> bool:
-        """Whether all of a model is trees, and rows beside them: no rope hangs; with contacts on a CPU, in double precision.
+        """Whether all of a model is trees, rows beside them, and ropes that `roped_steps` covers, these without contacts; with
+        contacts or ropes on a CPU, in double precision.
 
         Loops that can move in their start pose alone are left to the former passes: motion there costs gaps of second order,
-        which are taken for rounding, and rows that close them give energy.
+        which are taken for rounding, and rows that close them give energy. So are ropes beside rods in redundant loops: where
+        these are singular, passes with the exact derivative alone, as ropes need them, do not converge.
         """
-        other = model.ropes is not None or model.shaky
-        known = model.collision is None or (PRECISION == "double" and bool(wp.get_device(model.device).is_cpu))
-        return not other and len(model.com) > 0 and known
+        if model.ropes is not None:
+            from sharnir.direct.roped_steps import covers
+
+            still = not (model.bodies.motion.numpy() == DYNAMIC).any()
+            rods = any(kind.mask and not kind.v_size for kind in model.joint_kinds)
+            if model.collision is not None or not covers(model.ropes) or still or (rods and model.redundant):
+                return False
+        known = PRECISION == "double" and bool(wp.get_device(model.device).is_cpu)
+        known = known or (model.collision is None and model.ropes is None)
+        return not model.shaky and len(model.com) > 0 and known
 
     def loosen(self, control: Control) -> bool:
         """Give room to joints that are disabled now, may break or may do nothing; whether more of them have it than had."""
@@ -170,11 +185,12 @@ class Trees:
     @property
     def takes(self) -> float:
         """About how long a pass takes on one core, s."""
-        return 0.3e-6 * max(1, len(self.plan.places)) + 0.2e-6 * sum(ROWS[c.kind] for c in self.closures)
+        ropes = 0 if self.model.ropes is None else int(self.model.ropes.slots)
+        return 0.3e-6 * max(1, len(self.plan.places)) + 0.2e-6 * sum(ROWS[c.kind] for c in self.closures) + 0.5e-6 * ropes
 
     def caps(self, iterations: int | None) -> list[int]:
         """Most passes of an iteration and of a step; 1 where a step that has used them up ends as it is; steps of a launch."""
-        least = LEAST_OF_LOOPS if self.closures else 0
+        least = LEAST_OF_LOOPS if any(c.kind != ROPE for c in self.closures) else 0
         most = MOST_PASSES if iterations is None else max(iterations, least)
         steps = max(1, int(HEARD / (4 * self.takes))) if wp.get_device(self.model.device).is_cpu else NEVER
         return [0, PASSES, most, int(iterations is not None), 0, 1, steps, 0, 0]
@@ -247,6 +263,11 @@ class Trees:
             self._bind_contacts(t, state, control)
         self._rest = rest_of(m, solver.settings, state, state, control, t.contacts)
         t.rest = self._rest[0]
+        return self._bind_steps(t, state, control)
+
+    def _bind_steps(self, t: Any, state: State, control: Control) -> tuple[Any, Any]:
+        """The kernel, and what it is given."""
+        solver, m, device = self.solver, self.model, self.model.device
         solver._passes, solver._pace = t.passes, self.takes
         write(solver.settings.iterations, solver._caps(solver._capped))
         if self.specialized:
@@ -256,6 +277,13 @@ class Trees:
         if solver.collider is not None and m.worlds > 1:
             return self._a_memory_each(t), t
         self._give_memory(t)
+        if m.ropes is not None:
+            from sharnir.direct.roped import RopedTree
+            from sharnir.direct.roped_steps import bind
+
+            roped, self._kept_ropes = bind(t, self._tables, m, state, control, self.plan.link_of, solver.rope_caps)
+            self._kept = roped
+            return alone(roped, RopedTree, device), t
         return alone(t, TreeStep, device), t
 
     def _a_memory_each(self, t: Any) -> list[Any]:
@@ -304,6 +332,10 @@ class Trees:
     def _generic_kernel(self) -> Any:
         kinds = {p.kind for p in self.plan.places if p.kind >= 0}
         m = self.model
+        if m.ropes is not None:
+            from sharnir.direct.roped_steps import roped_kernel
+
+            return roped_kernel()
         more = int(m.drives.count) > 0 or bool(m.cable_names) or bool(m.casts)
         return generic_kernel(more, kinds, bool(self.closures), self.model.collision is not None)
 
@@ -324,7 +356,7 @@ class Trees:
         """What rows beside the forest are given; returns how many numbers of working memory they need."""
         m, places = self.model, self.plan.places
         loose = {i for i, p in enumerate(places) if p.joint in self.loose}
-        tables = RowTables(self.plan.forest(), self.closures, loose)
+        self._tables = tables = RowTables(self.plan.forest(), self.closures, loose)
         alike = {places[i].joint for i in tables.geared if m.joint_kinds[places[i].joint].mask == LOOSE_MASK}
         t.cut = ints([int(p.part) for p in places])
         t.geared = ints([int(i in tables.geared or p.joint in alike) for i, p in enumerate(places)])
@@ -334,7 +366,7 @@ class Trees:
         t.cast_closure = ints([belts.get(k, -1) for k in range(int(t.casts.count))])
         t.closures, t.closure_first = len(tables.closures), 2 + ROOM * len(places)
         touches = m.collision is not None
-        if not tables.closures and not touches:
+        if not tables.closures and not touches and m.ropes is None:
             return 0
         t.closure_kind, t.closure_item = ints([c.kind for c in tables.closures]), ints([c.item for c in tables.closures])
         t.closure_a, t.closure_b = ints([c.a for c in tables.closures]), ints([c.b for c in tables.closures])

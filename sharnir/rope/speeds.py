@@ -4,6 +4,7 @@ import warp as wp
 
 from sharnir.rope.data import RopeStep
 from sharnir.rope.ends import end_point
+from sharnir.rope.energy import thin
 from sharnir.rope.slack import LONGER, PUSH, as_wound, buckling_load
 from sharnir.rope.terms import tangent
 from sharnir.types import mat33, real, vec3
@@ -129,3 +130,26 @@ def shift_speeds(s: wp.array(dtype=RopeStep), k: int, w: int):
         if j < n:
             s[0].state.spin_smooth[i, w] = s[0].state.spin_smooth[i, w] + s[0].work.w[i, w] - s[0].state.spin[i, w]
             s[0].state.spin[i, w] = s[0].work.w[i, w]
+
+
+@wp.func
+def rope_energy(s: wp.array(dtype=RopeStep), w: int) -> real:
+    """Kinetic energy of ropes, J."""
+    out = real(0.0)
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        n = s[0].state.segments[k, w]
+        before = real(0.0)
+        for j in range(n + 1):
+            i = first + j
+            after = real(0.0)
+            if j < n:
+                l = s[0].state.length[i, w]
+                after = real(0.5) * l
+                spin = s[0].state.spin[i, w]
+                along = wp.dot(spin, tangent(s[0].state.rotation[i, w]))
+                out = out + thin(s, k) * l * (wp.dot(spin, spin) + along * along)
+            v = s[0].state.velocity[i, w]
+            out = out + s[0].ropes.density[k] * (before + after) * wp.dot(v, v)
+            before = after
+    return real(0.5) * out

@@ -43,11 +43,12 @@ from sharnir.direct.energy.rope_projection import JOINTS, fit_speeds, project
 from sharnir.direct.energy.rope_repair import repair, take_apart
 from sharnir.direct.energy.rope_touch import note_ports
 from sharnir.direct.energy.rope_winch import drum_axes, note_drums
-from sharnir.direct.energy.step import GPU_LEVEL, copy_reals, copy_state, copy_vectors, end_call, forget_guess, rest, resume
+from sharnir.direct.energy.step import GPU_LEVEL, copy_state, end_call, forget_guess, rest, resume
 from sharnir.direct.energy.step import end_step as finish_step
 from sharnir.direct.energy.touch import ROUNDS, change_impulses, commit_points, is_last, open_points, push_bodies
 from sharnir.guard import count_step
 from sharnir.laws.drives import set_drives
+from sharnir.rope.copies import copy_ropes
 from sharnir.rope.data import RopeStep
 from sharnir.rope.energy import keep_impulses, keep_rope, start_rope, start_speeds, take_back_impulses
 from sharnir.rope.energy_bodies import (
@@ -73,7 +74,6 @@ from sharnir.rope.passes import scale_pulls
 from sharnir.rope.ports import Ports
 from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling
 from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, take_slack, widest_gap
-from sharnir.rope_state import RopeState
 from sharnir.sleep import at_rest_together, fall_asleep, wake_by_caller
 from sharnir.stepping import SPENT, dividing, halve
 from sharnir.types import EPSILON, inline_less, real
@@ -475,44 +475,6 @@ def first_bad(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int) ->
             if not wp.isfinite(wp.length_sq(r[0].state.position[i, w] + r[0].state.velocity[i, w])):
                 return 1 + s[0].own + k
     return 0
-
-
-@wp.func
-def copy_ropes(a: RopeState, b: RopeState, w: int):
-    """All that a step changes of ropes."""
-    copy_vectors(a.position, b.position, w)
-    copy_vectors(a.velocity, b.velocity, w)
-    copy_vectors(a.spin, b.spin, w)
-    copy_vectors(a.pull, b.pull, w)
-    copy_vectors(a.moment, b.moment, w)
-    copy_vectors(a.end_force, b.end_force, w)
-    copy_vectors(a.tie_force, b.tie_force, w)
-    copy_vectors(a.smooth, b.smooth, w)
-    copy_vectors(a.gain, b.gain, w)
-    copy_vectors(a.spin_smooth, b.spin_smooth, w)
-    copy_vectors(a.spin_gain, b.spin_gain, w)
-    copy_vectors(a.gain_2, b.gain_2, w)
-    copy_vectors(a.gain_3, b.gain_3, w)
-    copy_vectors(a.spin_gain_2, b.spin_gain_2, w)
-    copy_vectors(a.spin_gain_3, b.spin_gain_3, w)
-    copy_vectors(a.end_mean, b.end_mean, w)
-    copy_vectors(a.before, b.before, w)
-    copy_reals(a.length, b.length, w)
-    copy_reals(a.tight, b.tight, w)
-    copy_reals(a.was, b.was, w)
-    copy_reals(a.now, b.now, w)
-    copy_reals(a.owed, b.owed, w)
-    copy_reals(a.span, b.span, w)
-    copy_reals(a.reel_rate, b.reel_rate, w)
-    copy_reals(a.reel_now, b.reel_now, w)
-    for i in range(a.rotation.shape[0]):
-        b.rotation[i, w] = a.rotation[i, w]
-        b.cut[i, w] = a.cut[i, w]
-        b.slack[i, w] = a.slack[i, w]
-    for k in range(a.segments.shape[0]):
-        b.segments[k, w] = a.segments[k, w]
-        b.started[k, w] = a.started[k, w]
-        b.degree[k, w] = a.degree[k, w]
 
 
 # ---- calls ------------------------------------------------------------------------------------------------------------------

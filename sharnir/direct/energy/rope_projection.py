@@ -17,7 +17,7 @@ from sharnir.direct.energy.rope_winch import drum_axes, note_drums
 from sharnir.direct.energy.rows import ROUNDS, close_rows, factor_rows, keep_changes
 from sharnir.direct.hung import push_links
 from sharnir.rope.data import RopeStep
-from sharnir.rope.energy import take_back_impulses, thin
+from sharnir.rope.energy import take_back_impulses
 from sharnir.rope.energy_bodies import (
     ENDS,
     SNAPS,
@@ -33,8 +33,7 @@ from sharnir.rope.passes import ropes_inward, ropes_outward
 from sharnir.rope.ports import Ports
 from sharnir.rope.reel import undo_reeling
 from sharnir.rope.slack import JUDGED
-from sharnir.rope.speeds import at_pose, move_with, open_pushed, shift_speeds, take_speeds
-from sharnir.rope.terms import tangent
+from sharnir.rope.speeds import at_pose, move_with, open_pushed, rope_energy, shift_speeds, take_speeds
 from sharnir.types import real, vec3
 
 JOINTS = wp.constant(3)  # what of velocities is settled, beside those of `rope.energy_bodies`
@@ -148,26 +147,3 @@ def find_projected(
         couple(s, r, p, w, True, False)
     ropes_outward(r, w)
     s[0].drift[w] = h
-
-
-@wp.func
-def rope_energy(r: wp.array(dtype=RopeStep), w: int) -> real:
-    """Kinetic energy of ropes, J."""
-    out = real(0.0)
-    for k in range(r[0].ropes.count):
-        first = r[0].ropes.first[k]
-        n = r[0].state.segments[k, w]
-        before = real(0.0)
-        for j in range(n + 1):
-            i = first + j
-            after = real(0.0)
-            if j < n:
-                l = r[0].state.length[i, w]
-                after = real(0.5) * l
-                spin = r[0].state.spin[i, w]
-                along = wp.dot(spin, tangent(r[0].state.rotation[i, w]))
-                out = out + thin(r, k) * l * (wp.dot(spin, spin) + along * along)
-            v = r[0].state.velocity[i, w]
-            out = out + r[0].ropes.density[k] * (before + after) * wp.dot(v, v)
-            before = after
-    return real(0.5) * out

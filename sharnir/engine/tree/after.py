@@ -295,7 +295,7 @@ bool by_pose = false;
 int begin = i;  // the first link of the joint
 for (;;) {{
 const int k = kinds[begin];
-if (acts[begin] == 1 && (is_one(k) || is_several(k))) lost += source(begin, end - 1)[{_either(LOG_P_LOST, P_LOST)}*step]*per;
+if (acts[begin] == 1 && (is_one(k) || is_several(k))) lost += source(begin, end - 1)[{_either(LOG_P_LOST, P_LOST)}*step];
 by_pose = by_pose || k == {SLIDES} || k == {TURNS} || (k == {SLIDER} && turned);
 if (begin == 0 || joints[begin - 1] != j) break;
 --begin;

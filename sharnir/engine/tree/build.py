@@ -207,7 +207,7 @@ class Plan:
         """Links on a hinge that carry nothing and are symmetric about it in all worlds are rotors; not beside rows, which take
         hinges as they are.
         """
-        if self.beside or self.model.collision is not None:
+        if self.beside or self.model.collision is not None or self.model.ropes is not None:
             return
         bases, x = {p.base for p in self.places}, self.numbers
         for i, p in enumerate(self.places):

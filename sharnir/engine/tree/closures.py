@@ -17,10 +17,10 @@ from sharnir.engine.tree.forest import GROUND, Forest
 from sharnir.envelope import close_order
 from sharnir.tables import columns
 
-POINT, ANGLE, ROD, SPRING, GEAR, CONTACT, FRICTION, LIMIT, SPINNING, ROLLING, SPAN, RUN, CAST = range(13)
+POINT, ANGLE, ROD, SPRING, GEAR, CONTACT, FRICTION, LIMIT, SPINNING, ROLLING, SPAN, RUN, CAST, ROPE = range(14)
 LAW_KINDS = (CONTACT, FRICTION, LIMIT, SPINNING, ROLLING)
 """Kinds of which there are others in every step, and whose impulses are bounded (`contact_rows`)."""
-ROWS = (3, 1, 1, 1, 1, 3, 1, 1, 1, 1, 0, 1, 0)  # equations by kind
+ROWS = (3, 1, 1, 1, 1, 3, 1, 1, 1, 1, 0, 1, 0, 3)  # equations by kind
 SPEEDS = (1, 1, 3, 6, 0, 6, 1, 3, 3)  # numbers of a row on a link's joint, by the kinds of `forest`
 LOOSE = 6  # the same of a joint that may be disabled, so that its link floats
 PARAMETERS = {"point_a": 3, "point_b": 3, "axis_a": 3, "axis_b": 3}
@@ -49,14 +49,14 @@ class Closure:
     Args:
         kind: POINT: both points in one place. ANGLE: both axes at a right angle. ROD: points at the distance `length`. SPRING:
             between the points. GEAR: q_a = ratio q_b + length, of the links' own joints, hinges or sliders. SPAN, RUN: of cables.
-            CAST: a cast wheel.
+            CAST: a cast wheel. ROPE: the last end of a rope on b, which hangs on a.
         a, b: indices of links; GROUND.
         point_a, point_b, axis_a, axis_b: (3,) in the links' frames.
         length: m; of a gear, m or rad.
         stiffness, damping: N/m, N·s/m.
         ratio: of a gear.
         on: 0.0 takes the closure out.
-        item: number of the joint (of a rod), spring, gear, span, run or cast wheel of the model; −1: a weld.
+        item: number of the joint (of a rod), spring, gear, span, run, cast wheel or rope of the model; −1: a weld.
         surface and what follows: of contacts and of the laws of axes, see `contact_rows`.
 
     Points, axes and numbers may differ from world to world: (worlds, 3), (worlds,).

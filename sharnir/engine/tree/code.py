@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sharnir.emit.program import QUOTIENTS, UNDEFINED, Program
@@ -17,6 +17,8 @@ from sharnir.engine.tree.contact_rows import LawLoopTree
 from sharnir.engine.tree.forest import FREE, INERTIAL, JOINT_LAWS, LAWS, ONE_AXIS, PRESCRIBED, SEVERAL, TURNING, Forest
 from sharnir.engine.tree.history import FIRST, KEPT
 from sharnir.engine.tree.islands import note_momenta, restore_momenta
+from sharnir.engine.tree.ropes import TABLES as ROPE_TABLES
+from sharnir.engine.tree.ropes import RopedLoopTree
 from sharnir.engine.tree.row_storage import RowLoopTree
 from sharnir.engine.tree.step import close_pose, finish, guess, place_links, project, repair_limits, report, solve, step
 from sharnir.engine.tree.storage import (
@@ -39,10 +41,11 @@ from sharnir.engine.tree.unrolled import UnrolledTree
 
 PER_LINK = sum(INERTIAL.values())
 CHOICES = 32  # by which the number of a guess is multiplied, to be stored with the gear, which is less
-FINEST = 256  # parts into which a step may be divided
+FINEST, FINEST_OF_ROPES = 1 << 8, 1 << 16  # parts into which a step may be divided
 CUTS = 24  # by impacts, at most
 LOOSE = 10  # times what changes by rounding: what iterations that come no nearer may miss
-VARIABLES = """int count = 0, failed = 0; real change = real(0.0), before = real(0.0), lost = real(0.0), work = real(0.0);
+VARIABLES = """int count = 0, failed = 0, parts = 0;
+real change = real(0.0), before = real(0.0), lost = real(0.0), work = real(0.0);
 int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0;
 const real tiny = real(sizeof(real) == 4 ? 1e-6 : 1e-14), root_epsilon = real(sizeof(real) == 4 ? 3.5e-4 : 1.5e-8);
 bool acted = false, one = false, unknown = false, learned = false, suspect = false;
@@ -136,6 +139,10 @@ real* const numbers = x.memory.data; const int memory_size = {ROW + ROW_APART}*(
     "x.settings.iterations.data[7] == 1 && x.drives.count == 0",
 )
 
+BESIDE_ROPES = "auto& both = t.data[0]; auto& x = both.tree.data[0];\n" + ROPE_TABLES
+ROPED = replace(SIMULATION, head=SIMULATION.head.replace("auto& x = t.data[0];", BESIDE_ROPES))
+"""The same where ropes hang on links."""
+
 
 def stored_fields(kind: int, turns: bool = False, real: str = "double") -> Iterator[tuple[str, int]]:
     """Names and sizes of the state of a link, in the order in which it is stored; `turns`: with cosines and sines of angles.
@@ -192,6 +199,11 @@ class Form:
         """Whether links of a kind have a field."""
         return kind is None or name in dict(stored_fields(kind, real=self.real))
 
+    @property
+    def finest(self) -> int:
+        """Parts into which a step may be divided."""
+        return FINEST_OF_ROPES if self.tree.ropes else FINEST
+
     def is_slow(self) -> str:
         """Whether a body is slower than what stands still: then it is looked at whether it falls asleep."""
         return self.each(
@@ -234,9 +246,13 @@ class Form:
                 p.say("lifted = real(0.0);")
             p.say("const real joules = lost*real(4.0)/(h*h); lost = real(0.0);")
             p.say("if (renew) { stopped = 0; x.projected.data[w] += joules; } else taken += joules;")
+            if not tree.laws_are_rows:
+                p.say("if (stopped > 0) hit = stopped;")
         with p.block("if (renew || overlaps || within > real(0.0)) {" if tree.laws_are_rows else "if (renew) {"):
             guess(tree)
             p.say("renew = false; overlaps = false;" if tree.laws_are_rows else "renew = false;")
+        if tree.ropes:
+            p.say(f"if (kept) {{ kept = false; {tree.ropes.feed} {self.grow()} }}")
 
     def close(self) -> None:
         """Poses that stand open."""
@@ -287,6 +303,11 @@ if (all) {{ within = real(0.0); left -= size; }}
 if (rest != real(1.0)) {{ part *= rest; tolerance *= rest;
 {self.resize("rest")} }} }}"""
 
+    def grow(self) -> str:
+        """C++: parts become larger again behind what made them small."""
+        return f"""{{ int grown = size; while (left > 0 && grown < {self.finest} && left % (2*grown) == 0) grown *= 2;
+if (grown > size) {{ {self.resize("real(grown/size)")} size = grown; }} }}"""
+
     def simulation(self) -> str:
         """The body for a simulation: it divides steps that do not converge, and may stop early, where a body is slow."""
         p, tree = self.program, self.tree
@@ -296,8 +317,10 @@ if (rest != real(1.0)) {{ part *= rest; tolerance *= rest;
                 self.close()
             self.take_up()
             p.say("if (left == 0) {")
-            p.say(f"++made; left = {FINEST}; hit = stopped; stopped = 0;")
-            p.say(f"if (size < {FINEST}) {{ {self.resize(f'real({FINEST}/size)')} size = {FINEST}; h = dt; }}")
+            if tree.ropes:
+                p.say(tree.ropes.end_step)
+            p.say(f"++made; left = {self.finest}; {'hit = stopped; ' if tree.laws_are_rows else ''}stopped = 0;")
+            p.say(f"if (size < {self.finest}) {{ {self.resize(f'real({self.finest}/size)')} size = {self.finest}; h = dt; }}")
             p.say("const real slowest = real(0.25)*h*h*x.slowest*x.slowest; bool slow = false;")
             p.say("if (watching) {" + self.is_slow() + "}")
             p.say("x.slow.data[w] = slow; if (slow) steps = made;")
@@ -305,6 +328,8 @@ if (rest != real(1.0)) {{ part *= rest; tolerance *= rest;
             if tree.laws_are_rows:
                 p.say("unmet = real(0.0);")
             p.say("}")
+            if tree.ropes:
+                p.say(tree.ropes.prepare)
             p.say("unknown = false; learned = false;")
             if tree.laws_are_rows:
                 p.say(f"if (n_rows > n_equal) tolerance = {tree.rows.tolerance()};")
@@ -314,12 +339,20 @@ if (rest != real(1.0)) {{ part *= rest; tolerance *= rest;
             if tree.rows:
                 long = "size*part > real(1.0)" if tree.laws_are_rows else "size > 1"  # enough to be divided
                 missed = f"({missed} || ({long} && {tree.rows.are_apart()}))"
+            if tree.ropes:
+                p.say(tree.ropes.look)
+                missed = f"({missed} || astray)"
             p.say(f"if ({missed} && !(coarse && count >= most)) {{")
-            p.say("failed = 0; if (onward > real(0.0)) { onward = real(0.0); restarted = true; continue; }")
+            if tree.ropes:
+                p.say(tree.ropes.miss(f"size == {self.finest}"))
+            more = "if (onward > real(0.0)) { onward = real(0.0); restarted = true; continue; }"
+            p.say(f"failed = 0; {'' if tree.ropes else more}")  # what is expected of ropes would be the same
             p.say("onward = real(1.0);")
-            whole = f"size == {FINEST}" + (" && part == real(1.0) && within == real(0.0)" if tree.laws_are_rows else "")
+            whole = f"size == {self.finest}" + (" && part == real(1.0) && within == real(0.0)" if tree.laws_are_rows else "")
             p.say(f"if ({whole}) {{ {self.store()} }}")
             p.say(self.divide())
+            if tree.ropes:
+                p.say(tree.ropes.stop(missed))
             if tree.rows:
                 p.say(f"const bool cut = {missed};")
             if tree.laws_are_rows:
@@ -333,8 +366,10 @@ if (rest != real(1.0)) {{ part *= rest; tolerance *= rest;
             finish(tree)
             if tree.rows:  # what a step that was cut short leaves open is closed, and velocities fit again
                 p.say("if (cut) { renew = true; stopped = 1; }")
+            if tree.ropes:
+                p.say(tree.ropes.keep)
             p.say(self.go_on())
-        before = f"""int made = 0, left = {FINEST}, size = {FINEST}, parts = 0, hit = 0; real taken = real(0.0);
+        before = f"""int made = 0, left = {self.finest}, size = {self.finest}, hit = 0; real taken = real(0.0);
 bool renew = fresh > 0, broken = false;
 h = dt; stopped = fresh; if (!fresh) {{ const int kept = (int)stored(1);
 gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(kept) > real(0.25); }} {SET_STEP}"""
@@ -343,10 +378,14 @@ gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(k
         if tree.laws_are_rows:
             before += tree.rows.clear_laws()
             before += f"real part = real(1.0), within = real(0.0); int cuts = 0; const int most_cuts = {CUTS};"
+        if tree.ropes:
+            before += tree.ropes.start
         after = "x.passes.data[w] = count; x.parts.data[w] = parts; x.change.data[w] = left_over; x.taken.data[w] = taken;"
         if tree.laws_are_rows:
             after += " x.unsolved.data[w] = unmet;"
         after += " x.hit.data[w] = hit; x.work.data[w] += work; return broken ? -1 - made : made;"
+        if tree.ropes:
+            after = tree.ropes.go_back + after
         kept = f"stored(1) = real(gear + {CHOICES}*choice) + (restarted ? real(0.5) : real(0.0));"
         return self.whole(before, after, f"if (!broken) {{ {kept} {self.store()} }}")
 
@@ -457,10 +496,10 @@ class Loop(Form):
     def __init__(
         self, real: str, source: Source, own_axes: bool = False, factor_always: bool = False,
         kinds: tuple[int, ...] | None = None, pushed: bool = False, second_gear: Any = None, rows: bool = False,
-        touches: bool = False, more: bool = False,
+        touches: bool = False, more: bool = False, ropes: bool = False,
     ) -> None:  # fmt: skip
         self.program, self.source, self.real = Program(remembers=not rows, shared=SHARED), source, real
-        form: Any = LawLoopTree if touches else RowLoopTree if rows else LoopTree
+        form: Any = LawLoopTree if touches else RopedLoopTree if ropes else RowLoopTree if rows else LoopTree
         kept = {"more": more} if rows else {}
         self.tree: LoopTree = form(self.program, own_axes, factor_always, kinds, pushed, second_gear, **kept)
         if isinstance(self.tree, LawLoopTree):

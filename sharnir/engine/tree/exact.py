@@ -65,6 +65,10 @@ def linearize(tree: Any) -> None:
             own = times(IDENTITY, link.take("row_A")), *(link.take(f"row_{block}") for block in "BCD")
             K = Derivative(*(x + y for x, y in zip(K, own, strict=True)))
             f, n = f - link.take("row_f"), n - link.take("row_n")
+        if tree.ropes:
+            hung_f, hung_n, *own = tree.ropes.hung(link)
+            K = Derivative(*(x + y for x, y in zip(K, own, strict=True)))
+            f, n = f + hung_f, n + hung_n
         handed_f, handed_n = link.gathered("f", "n")
         K = Derivative(*(x + y for x, y in zip(K, link.gathered("KA", "KB", "KC", "KD"), strict=True)))
         for joint in link.joints():

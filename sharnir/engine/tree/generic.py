@@ -1,8 +1,7 @@
 """Kernels that step any forest: the emitted loop over links, with what is done around it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 import warp as wp
@@ -75,21 +74,57 @@ def report_with_rows(t: wp.array(dtype=TreeStep), w: int):
     store_rows(t, w)
 
 
-def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: bool = False) -> Any:
+@wp.func
+def itself(t: wp.array(dtype=TreeStep)):
+    """The structure of trees of what a kernel is given."""
+    return t
+
+
+@wp.func
+def nothing(t: wp.array(dtype=TreeStep), w: int):
+    """What is done beside trees alone."""
+
+
+@dataclass
+class Given:
+    """What a kernel is given, and what is done beside trees: of trees alone, or with ropes (`direct.roped_steps`)."""
+
+    kind: Any = TreeStep
+    tree: Any = itself
+    begin: Any = nothing  # at the start of a call
+    restart: Any = nothing  # where coordinates are taken from the bodies
+    end: Any = nothing  # at the end of a call
+    wake: Any = wake_jointed
+    lie: Any = fall_asleep_jointed
+
+
+TREES = Given()
+
+
+def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: bool = False, given: Given = TREES) -> Any:
     """The kernel that makes steps by `body`, emitted C++, and what is done around it, see MODULES."""
 
     @wp.func_native(body)
-    def advance(t: wp.array(dtype=TreeStep), w: int, steps: int, fresh: int, reporting: int) -> int:
+    def advance(t: wp.array(dtype=given.kind), w: int, steps: int, fresh: int, reporting: int) -> int:
         """Up to so many steps of a world; returns how many were made, −1 − that if the next one cannot be."""
         return 0
 
-    look, begin, finish = (look_at_rows, load_with_rows, report_with_rows) if rows else (set_kinds, load, store_report)
-    keep_state, wake = store_all if more and rows else store, rise if touches else wake_jointed
+    around = (look_at_rows, load_with_rows, report_with_rows) if rows else (set_kinds, load, store_report)
+    return steps_kernel(name, advance, given, *around, store_all if more and rows else store, more, touches)
+
+
+def steps_kernel(
+    name: str, advance: Any, given: Given, look: Any, begin: Any, finish: Any, keep_state: Any, more: bool, touches: bool
+) -> Any:  # fmt: skip
+    """The same of device functions: how links hang, what a call begins with, what is reported and stored."""
+    kind, tree, begin_call, restart, end_call, lie = given.kind, given.tree, given.begin, given.restart, given.end, given.lie
+    wake = rise if touches else given.wake
 
     @wp.kernel(module=name, enable_backward=False)
-    def tree_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int32)):
+    def tree_steps(all: wp.array(dtype=kind), first: int, n: wp.array(dtype=wp.int32)):
         """n steps of a world; where one cannot be made the world is marked and its state stays."""
         w = first + wp.tid()
+        t = tree(all)
         if t[0].state.failed[w] != 0 or n[w] == 0:
             return
         wake(t[0].rest, w)
@@ -101,6 +136,7 @@ def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: b
             fresh = wp.max(fresh, int(look(t, w)))
         if fresh == 0:
             turn_twists(t, w, 0)
+        begin_call(all, w)
         step = int(0)
         most = wp.max(1, t[0].settings.iterations[6])
         while step < n[w]:
@@ -114,6 +150,7 @@ def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: b
             prescribe(t, w)
             if fresh == 1:
                 begin(t, w)
+                restart(all, w)
             left = wp.where(n[w] - step > 3, n[w] - step - 3, 1)  # of the last three, loads of joints and accelerations are read
             if wp.static(more):
                 set_drives(t, w, t[0].settings.dt[0], t[0].state.velocity, t[0].state.spin)
@@ -123,7 +160,7 @@ def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: b
             reporting = is_read(t, w, n[w] - step, left, wp.static(more))
             if wp.static(touches):
                 t[0].contacts.lost[w] = t[0].contacts.lost[w] + gather_laws(t, w, fresh)
-            made = advance(t, w, left, fresh, reporting)
+            made = advance(all, w, left, fresh, reporting)
             fresh = 0
             broken = made < 0
             made = wp.where(broken, -1 - made, made)
@@ -136,7 +173,7 @@ def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: b
                 count(t, w, made)
                 step = step + made
                 if t[0].slow[w] == 1 or step == n[w]:
-                    fall_asleep_jointed(t[0].rest, w)
+                    lie(t[0].rest, w)
                     if t[0].now.resting[w] != 0:
                         fresh = int(look(t, w))
                 if t[0].breakable == 1:
@@ -153,6 +190,7 @@ def make_kernel(body: str, name: str, more: bool, rows: bool = False, touches: b
         keep(t, w)
         if fresh == 1:
             t[0].state.tree[0, w] = real(0.0)
+        end_call(all, w)
 
     return tree_steps
 

@@ -53,6 +53,10 @@ def solve(tree: Any) -> None:
                 restart(tree)
             tree.choose_start()
             begin(tree)
+            if tree.ropes:
+                tree.ropes.tell("roped_begin")
+        if tree.ropes:
+            tree.ropes.tell("roped_inward")
         if tree.rows:
             evaluate_rows(tree)
         for _ in tree.in_second_gear():
@@ -62,6 +66,8 @@ def solve(tree: Any) -> None:
                 tree.second_gear.close_rows(tree)
             tree.clear_change()
             update_twists(tree, tree.second_gear.correct)
+            if tree.ropes:
+                tree.ropes.follow()
         for _ in tree.in_first_gear():
             compute_momenta(tree, factor)
             know_responses(tree, compute_momenta, factor)
@@ -122,14 +128,15 @@ def report(tree: Any) -> None:
     if tree.rows:
         evaluate_rows(tree)
         report_rows(tree)
+    if tree.ropes:
+        tree.ropes.tell("roped_report")
     for link in tree.links(inward=True):
-        f, n = missing_momentum(link, link.com_mean)
-        handed_f, handed_n = link.gathered("f", "n")
-        f, n = f + handed_f, n + handed_n
-        if tree.rows:
-            f, n = f - link.take("row_f"), n - link.take("row_n")
+        f, n = carried_momentum(tree, link, *missing_momentum(link, link.com_mean))
         for joint in link.joints():
+            before = link.p_lost if tree.goes_on is not False else 0.0
             joint.report(link, f, n)
+            if tree.goes_on is not False:  # a step made in parts loses the sum of what these lose
+                link.p_lost = link.p_lost + select(tree.goes_on, before, 0.0)
 
 
 # ---- before the iterations ---------------------------------------------------------------------------------------------------
@@ -231,13 +238,22 @@ def compute_momenta_once(tree: Any, factor: bool) -> None:
     for link in tree.links(inward=True):
         com = link.com_mean
         f, n = (ZERO if tree.closing is True else unless(tree.closing, x) for x in missing_momentum(link, com))
-        handed_f, handed_n = link.gathered("f", "n")
-        f, n = f + handed_f, n + handed_n
-        if tree.rows:
-            f, n = f - link.take("row_f"), n - link.take("row_n")
+        f, n = carried_momentum(tree, link, f, n)
         inertia = articulated_inertia(link, com) if factor else None
         for joint in link.joints():
             joint.eliminate(link, f, n, inertia)
+
+
+def carried_momentum(tree: Any, link: Any, f: Vector, n: Vector) -> tuple[Vector, Vector]:
+    """What a joint carries: momentum that its link and all that hangs on it lack, less the impulses of rows."""
+    handed_f, handed_n = link.gathered("f", "n")
+    f, n = f + handed_f, n + handed_n
+    if tree.rows:
+        f, n = f - link.take("row_f"), n - link.take("row_n")
+    if tree.ropes:
+        hung_f, hung_n, *_ = tree.ropes.hung(link)
+        f, n = f + hung_f, n + hung_n
+    return f, n
 
 
 def missing_momentum(link: Any, com: Vector) -> tuple[Vector, Vector]:
@@ -271,6 +287,8 @@ def articulated_inertia(link: Any, com: Vector) -> tuple[Symmetric, Matrix, Symm
     s = Vector(mc.x * com.x, mc.y * com.y, mc.z * com.z)
     parallel = Symmetric([s.y + s.z, s.x + s.z, s.x + s.y, -(mc.x * com.y), -(mc.x * com.z), -(mc.y * com.z)])
     A, H, I = link.gathered("A", "H", "I")
+    if link.tree.ropes:
+        A, H, I = (x + y for x, y in zip((A, H, I), link.tree.ropes.hung_inertia(link), strict=True))
     return A + Symmetric([m, m, m, 0.0, 0.0, 0.0]), H + skew(mc), I + parallel + link.local_inertia
 
 
@@ -347,23 +365,14 @@ def project(tree: Any) -> None:
     Axes that friction holds stay at rest, those that met a limit leave it at the speed of restitution.
     """
     with tree.at_rest():
-        stand(tree)
+        for _ in tree.project_rounds():
+            fit_speeds(tree)
         if tree.rows:
-            begin_rows(tree)
-            evaluate_rows(tree)
-        compute_momenta_once(tree, True)
-        if tree.rows:
-            close_rows(tree, True)
             tree.rows.clear_taken()
         tree.stands = True
         for link in tree.links():
             for joint in link.joints():
-                u, g = joint.carried(link)
-                joint.follow(link, u, g)
-                u, g = joint.moved(link, u, g)
-                u, g = link.turn.inward(u), link.turn.inward(g)
-                link.u, link.g = u, g
-                v, w = u + cross(g, link.local_com), joint.spin(link, g)
+                v, w = link.u + cross(link.g, link.local_com), joint.spin(link, link.g)
                 taken = kinetic(link, link.V, link.W) - kinetic(link, v, w)
                 if tree.laws_are_rows:
                     tree.rows.note_taken(taken)
@@ -383,6 +392,27 @@ def project(tree: Any) -> None:
                 if tree.laws_are_rows:
                     throw_back(tree, link, link.u + cross(link.g, link.local_com), joint.spin(link, link.g))
                 joint.release(link)
+
+
+def fit_speeds(tree: Any) -> None:
+    """The twists nearest to those of the links that fit the joints."""
+    stand(tree)
+    if tree.ropes:
+        tree.ropes.tell("roped_stand")
+    if tree.rows:
+        begin_rows(tree)
+        evaluate_rows(tree)
+    compute_momenta_once(tree, True)
+    if tree.rows:
+        close_rows(tree, True)
+    tree.stands = True
+    for link in tree.links():
+        for joint in link.joints():
+            u, g = joint.carried(link)
+            joint.follow(link, u, g)
+            u, g = joint.moved(link, u, g)
+            link.u, link.g = link.turn.inward(u), link.turn.inward(g)
+    tree.stands = False
 
 
 def throw_back(tree: Any, link: Any, v: Vector, w: Vector) -> None:

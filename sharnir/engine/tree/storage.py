@@ -347,6 +347,14 @@ class Stage:
         """The turning part of a free link's answer to what it lacks, where it is improved."""
         return x
 
+    ropes: Any = None  # beside the tree, `ropes`
+
+    goes_on: Any = False  # whether this is not the first part of a step
+
+    def project_rounds(self) -> Iterator[Any]:
+        """Rounds in which velocities are projected: one, but where ropes hang."""
+        yield
+
     laws_are_rows = False  # whether friction and limits of single axes are rows beside the forest (`contact_rows`)
     stands = False  # whether twists are velocities that no vector turns with
 
@@ -516,6 +524,11 @@ class Emitted(Stage):
                 p.say(f"off = pass > 0 && {'changed == 0 && ' if laws else ''}!(change <= real(0.5)*before) ? off + 1 : 0;")
                 p.say(f"if (off >= {STALLS}) {{ failed = 1; break; }}")
             p.say("if (pass == limit || count >= most || diverges) { failed = 1; break; }")
+
+    @property
+    def goes_on(self) -> Any:
+        """Whether this is not the first part of a step; of a runner, which makes whole ones, False."""
+        return value("(parts > 0)", "bool") if self.begins else False
 
     def note_friction(self) -> None:
         """Friction of a ball acts."""

@@ -1,0 +1,192 @@
+"""Ropes beside the tree, in emitted code (theory: ropes).
+
+In every pass a rope is eliminated towards its first end (`rope.chain`): to the link that holds it there it is a momentum and a
+derivative more, as if it hung on the link by a joint. A last end that another link holds is three rows beside the forest, whose
+impulses also act on the link of the first end, by what the rope hands on; the mobility of the rope is their compliance. A last
+end that the ground holds, or nothing, is part of the elimination. What is done to ropes is device code of `direct.roped`, which
+is called here, and which reads and writes these tables; impulses and momenta are scaled as those of links (`step`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sharnir.emit.algebra import ZERO, Matrix, Symmetric, Vector
+from sharnir.emit.expressions import select, value
+from sharnir.engine.tree.closures import ROPE, ROWS
+from sharnir.engine.tree.row_storage import LoopRows, RowLoopTree
+from sharnir.engine.tree.rows import CLOSURES, Kind, Wrenches, assemble, factor_rows
+from sharnir.engine.tree.storage import FIRST_RATE
+
+HUNG = {"f": 3, "n": 3, "A": 9, "B": 9, "C": 9, "D": 9}
+"""Of a link: what it lacks for the ropes on it, about its origin; the derivative of that by half its displacement and turn."""
+ACT, RATE, SOFT, GAP, PER_ROW = 0, 12, 24, 27, 28
+"""Of a row of an end: its impulses on both links and its derivative, as in `rows`; compliances; half the gap."""
+HUNG_SIZE, END_SIZE = sum(HUNG.values()), ROWS[ROPE] * PER_ROW
+UNMET = 1e-3  # change of the last pass of a step that was not made to its end, at least
+ROUNDS = 60  # in which velocities are projected, at most, until no element of a rope is pressed
+TABLES = f"""#define hung(i, k) both.hung.data[({HUNG_SIZE}*(i) + (k))*worlds + w]
+#define rope_end(r, k) both.ends.data[({END_SIZE}*(r) + (k))*worlds + w]"""
+
+
+class RopeEnd(Kind):
+    """The last end of a rope, which its first link moves along, at a point of link b. What it carries is kept by the rope."""
+
+    rows = ROWS[ROPE]
+    closes = False
+
+    def begin(self, c: Any) -> None: ...
+
+    def stiffen(self, c: Any, impulses: list[Any]) -> None: ...
+
+    def push(self, c: Any, impulses: list[Any]) -> None: ...
+
+    def guess(self, c: Any, k: int) -> Any:
+        return 0.0
+
+    def start_gap(self, c: Any) -> list[Any]:
+        return [0.0] * self.rows
+
+    def evaluate(self, c: Any) -> list[Any]:
+        return [c.rows.rope_number(c, k, GAP) for k in range(self.rows)]
+
+    def unit(self, c: Any) -> Any:
+        return 0.0
+
+    def wrenches(self, c: Any) -> Wrenches:
+        return self._wrenches(c, ACT)
+
+    def rates(self, c: Any) -> Wrenches:
+        return self._wrenches(c, RATE)
+
+    end_rates = rates
+
+    def _wrenches(self, c: Any, first: int) -> Wrenches:
+        out = []
+        for k in range(self.rows):
+            x = [c.rows.rope_number(c, k, first + n) for n in range(12)]
+            out.append((Vector(*x[:3]), Vector(*x[3:6]), Vector(*x[6:9]), Vector(*x[9:])))
+        return out
+
+    def softness(self, c: Any, k: int) -> Any:
+        return select(c.rows.closing, -1.0, 0.0)
+
+    def carries(self, c: Any, impulses: list[Any]) -> Vector:
+        return ZERO
+
+
+class RopedRows(LoopRows):
+    """Rows of any forest, those of ropes' ends among them."""
+
+    kinds = CLOSURES | {ROPE: RopeEnd()}
+
+    def rope_number(self, c: Any, k: int, n: int) -> Any:
+        """A number of the k-th row of a rope's end."""
+        return self.program.read(f"rope_end(x.closure_item.data[{c.at}], {PER_ROW * k + n})")
+
+    def factor(self) -> None:
+        assemble(self.tree)
+        for c in self.closures():
+            with self.program.block(f"if (t_kind[{c.at}] == {ROPE}) {{"):
+                row = self.whole("row_start", c.at)
+                for k in range(ROWS[ROPE]):
+                    for j in range(k + 1):
+                        at = self.entry(self.plus(row, k), self.plus(row, j))
+                        self.put("lower", at, self.get("lower", at) + self.rope_number(c, k, SOFT + j))
+                        if j < k:
+                            self.put("upper", at, self.get("upper", at) + self.rope_number(c, j, SOFT + k))
+        factor_rows(self.tree)
+
+    def undefined(self) -> list[str]:
+        return [*super().undefined(), "#undef hung", "#undef rope_end"]
+
+
+class Ropes:
+    """The ropes of a tree of emitted code: calls of device code, and what that left for the links."""
+
+    def __init__(self, tree: Any) -> None:
+        self.program = tree.program
+
+    def call(self, name: str, more: str = "") -> str:
+        """C++ that calls a function of `rope_runtime`."""
+        return f"{name}_0(t, w{more})"
+
+    def tell(self, name: str, more: str = "") -> None:
+        """Call it; what it leaves in tables is read anew."""
+        self.program.forget(f"{self.call(name, more)};")
+
+    # C++ of a simulation's steps (`code.Form.simulation`); `prepared`: the part of a step that comes next is
+
+    start = "bool prepared = fresh > 0, kept = false, astray = false; if (fresh) roped_prepare_0(t, w, h);"
+    feed = "roped_feed_0(t, w);"
+    end_step = "roped_spend_0(t, w);"
+    prepare = "if (!prepared) { prepared = true; if (roped_prepare_0(t, w, h) > 0) { stopped = -1; continue; } }"
+    look = "astray = roped_look_0(t, w) > 0;"
+    keep = "if (roped_keep_0(t, w) > 0 && !stopped) stopped = -1;\nkept = true; prepared = false;"
+    go_back = "if (broken) roped_go_back_0(t, w);\n"
+
+    def miss(self, whole: str) -> str:
+        return f"{{ const int whole = {whole}; roped_miss_0(t, w, whole); }} prepared = false;"
+
+    def stop(self, missed: str) -> str:
+        """C++: no passes are left, which is a caller's cap: nothing moves in the rest of the step, and the report tells it."""
+        rest = f"failed = 0; restarted = true; left = 0; left_over = wp::max(change, real({UNMET}));"
+        return f"if ({missed}) {{ {self.miss('0')} {rest} continue; }}"
+
+    def hung(self, link: Any) -> tuple[Any, ...]:
+        """f, n and the blocks of the derivative of what hangs on a link."""
+        out, at = [], 0
+        for size in HUNG.values():
+            x = [self.program.read(f"hung(i, {at + k})") for k in range(size)]
+            out.append(Vector(*x) if size == 3 else Matrix.from_entries(x))
+            at += size
+        return tuple(out)
+
+    def hung_inertia(self, link: Any) -> tuple[Symmetric, Matrix, Symmetric]:
+        """A, H, I of what hangs on a link where nothing moves."""
+        _, _, A, _, C, D = self.hung(link)
+        return Symmetric.upper(A), C, Symmetric.upper(D)
+
+    def follow(self) -> None:
+        """Ropes follow the links; where elements are slack that were taken to be taut, or the reverse, passes go on."""
+        moved = f"{self.call('roped_follow', ', pass, changed')}*tolerance*(pass == 0 ? real({1.0 / FIRST_RATE!r}) : real(1.0))"
+        self.program.forget(f"{{ const real moved = {moved}; if (!(change >= moved)) change = moved; }}")
+        self.program.forget("""{ const int verdict = both.verdict.data[w];
+if (verdict == 2) { failed = 1; break; }
+if (verdict > 0) { pass = -1; continue; }
+if (both.wrong.data[w] > 0) { changed += both.wrong.data[w]; pass = 0; }
+const real rate = change/before;  // the next pass will do with the factors of ropes that there are, where it is the last,
+const bool steady = change < real(1e8)*tolerance && rate > real(0.05) && rate < real(0.6);  // or bending makes new ones no better
+both.again.data[w] = pass > 1 && changed == 0 && (steady || change*rate*rate*rate <= tolerance); }""")
+
+    def rounds(self) -> Iterator[Any]:
+        """The rounds in which velocities are projected."""
+        with self.program.block(f"for (int round = 0; round < {ROUNDS}; ++round) {{"):
+            yield
+            self.program.forget(f"const bool settled = {self.call('roped_settle')} == 0;")
+            self.program.leave(value("settled", "bool"))
+
+
+class RopedLoopTree(RowLoopTree):
+    """Code that loops over the links of any forest, with ropes and rows beside it; by the exact derivative alone."""
+
+    make_rows = RopedRows
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        self.ropes = Ropes(self)
+
+    def iterations(self) -> Iterator[bool]:
+        self.program.say("gear = 2;")
+        yield from super().iterations()
+
+    def in_second_gear(self) -> Iterator[None]:
+        yield
+
+    def in_first_gear(self) -> Iterator[None]:
+        return iter(())
+
+    def project_rounds(self) -> Iterator[Any]:
+        yield from self.ropes.rounds()
+        self.note_lost(value("(both.lost.data[w]*real(0.25)*h*h)"))
