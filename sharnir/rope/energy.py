@@ -134,7 +134,7 @@ def start_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
     start_interfaces(s, k, w)
     for i in range(first, first + s[0].state.segments[k, w] + 1):
         pull = s[0].work.kept_pull[i, w] * part
-        if s[0].state.degree[k, w] > 1:
+        if s[0].state.degree[k, w] > 1 and s[0].ropes.exact == 1:
             pull = pull * goes_on_pulling(s[0].state.was[i, w], s[0].state.now[i, w])
         if s[0].state.cut[i, w] == 1:
             pull = vec3(real(0.0))
@@ -157,6 +157,8 @@ def start_speeds(s: wp.array(dtype=RopeStep), k: int, w: int):
     h = s[0].h[w]
     weight = s[0].work.weight[k, w]
     degree = s[0].state.degree[k, w]
+    if s[0].ropes.exact == 0:
+        degree = 1  # passes that are mixed end less near where higher ones begin them
     to_1 = real(0.5) * h
     to_2 = real(0.0)
     to_3 = real(0.0)
