@@ -166,6 +166,12 @@ def test_mechanisms_of_every_kind(run):
     check_run(range(IN_A_RUN * run, IN_A_RUN * (run + 1)))
 
 
+@pytest.mark.parametrize("seed", [29, 100_026])
+def test_balls_that_get_friction_are_restored_to_the_bit(seed):
+    """Their joint kept from steps after the snapshot which law is solved for, which impacts at the start of a call read."""
+    assert check(seed)[0] == "ran"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("run", range(100))
 def test_many_mechanisms_of_every_kind(run):

@@ -524,7 +524,7 @@ class Loop(Form):
             if kind in SEVERAL and self.source.first:
                 out += self._copy_motors(load)
             if load and kind in SEVERAL:
-                out.append(f"{self.tree.place('own', 'known_3', 0)} = real(0.0);")
+                out += [f"{self.tree.place('own', name, 0)} = real(0.0);" for name in ("known_3", "rubs_3")]
             if load and kind in TURNING and not self.source.turns:
                 q, c, s = (f"number(own + {START[n]})" for n in "qcs")
                 out.append(f"{c} = wp::cos({q}); {s} = wp::sin({q});")

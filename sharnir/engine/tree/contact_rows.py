@@ -49,7 +49,6 @@ NUMBERS_OF_STEP = ("usual_speed", "unsolved", "unmet", "overlap", "bounce", "tak
 UNBOUNDED = 1e30
 SLOW, SLANTED = 1e-3, 1e-6  # of what falls in a step, and of the speed of a point: approaches that are no impact
 SLOP = 1e-5  # of the scene's length: an overlap that is as small is left alone
-LEAST_HELD = 1e-6  # of what a row could respond without joints: one that responds less is dependent in the finest parts of a step
 BOUNCES = 2.0  # times what falls in a step: what approaches more slowly is not thrown back
 IMPACTS = 40  # rounds of impacts that follow each other in an instant
 PARTINGS = 10  # rounds, at most, in which overlapping bodies are displaced
@@ -570,10 +569,6 @@ class LawRows(SpeedRows):
 
     def undefined(self) -> list[str]:
         return [f"#undef {name}" for name in MACROS]
-
-    held = value(f"wp::min(held*(dt/h)*(dt/h)*(dt/h), real({LEAST_HELD}))")
-    """The finer a step is divided, the sooner a row of a loop counts as dependent: near a singular pose some are, but for
-    rounding, and passes part where they get impulses; what they leave open is then closed."""
 
     def where_dependent(self) -> Iterator[None]:
         with self.program.block("if (c < n_equal_closures) {"):

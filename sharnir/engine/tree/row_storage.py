@@ -24,6 +24,8 @@ CLOSES = 0.1  # of the gap of a weld, in a step
 # in double and in single precision: a pivot that is a smaller part of the row's own response is that of a dependent row; a
 # response that is a smaller part of what the joints could do is rounding; a gap, as an angle, that no step may open
 DEPENDENT, HELD, WIDE = (1e-10, 1e-4), (1e-13, 1e-6), (1e-9, 1e-4)
+# of what a row could respond without joints, and of a step: what responds less is dependent in parts that are shorter
+LAST_HELD, LAST_PARTS = 1e-6, 5e-3
 FALLS = 0.25  # of the square of the largest gap: what a round that closes the pose leaves of it
 # of links, where there are rows
 LINK_FIELDS = {"origin": 3, "row_f": 3, "row_n": 3, "row_e": 1, "path_e": 1}
@@ -438,7 +440,15 @@ class LoopRows(RowMath):
         return [*lines, *cables, f"#define given_of(c, k) {given}", "#define given(k) given_of(c, k)"]
 
     resting, closing = value("resting", "bool"), value("closing", "bool")
-    dependent, held = value("dependent"), value("held")
+    dependent = value("dependent")
+
+    @property
+    def held(self) -> Any:
+        """In the finest parts of a step more rows of loops count as dependent: near a singular pose some are, but for rounding,
+        and passes part where they get impulses; what they leave open is then closed.
+        """
+        return value(f"(h < real({LAST_PARTS})*dt ? real({LAST_HELD}) : held)" if self.tree.begins else "held")
+
     kept: tuple[str, ...] = RESPONSES
     of_speeds: tuple[str, ...] = ()  # numbers of rows on joints, which stand one after the other
     kinds: dict[int, Any] = CLOSURES
