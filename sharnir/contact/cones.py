@@ -55,8 +55,7 @@ FINER, CALM, NEARLY, CALMING = 0.3, 0.01, 10.0, 16
 """Of that error: the change by a sweep with which it is likely met; what a calm island is swept to, which misses no more than
 `NEARLY` times that error to begin with, by at most `CALMING` sweeps."""
 NEW = 0.01  # error, of that without impulses, from which on other points stick, slide or open, which a sweep finds at less cost
-AGAIN, CHORD, RESTS = 3, 0.1, 1e-6  # steps in turn with factors of before, what each has to leave of the error, and the error
-# up to which factors of another step may do
+AGAIN, CHORD = 3, 0.1  # steps in turn with factors of a pass before, and what each has to leave of the error
 FEW = 4  # times the joint speeds of an island, at least, of which few have friction or a limit
 FEWEST, MOST_SWEPT, ELEMENTS = 25, 60, 12000
 """Most sweeps of an island in a step: as many as visit so many elements, between both bounds."""
@@ -131,7 +130,7 @@ def cone_solver(real: str) -> str:
         "REDUCED": REDUCED, "NEAR_ENOUGH": NEAR_ENOUGH[kind],
         "SMOOTH": SMOOTH, "SMOOTHEST": SMOOTHEST, "FALLS": FALLS,
         "FINER": FINER, "CALM": CALM, "NEARLY": NEARLY, "CALMING": CALMING,
-        "NEW": NEW, "AGAIN": AGAIN, "CHORD": CHORD, "RESTS": RESTS, "FEW": FEW,
+        "NEW": NEW, "AGAIN": AGAIN, "CHORD": CHORD, "FEW": FEW,
         "FEWEST": FEWEST, "MOST_SWEPT": MOST_SWEPT, "ELEMENTS": ELEMENTS, "LOOK": LOOK,
         "JOINTED": JOINTED, "NEWTON": NEWTON, "EITHER": EITHER, "SWEEPS": SWEEPS,
         "NEWTONS": NEWTONS, "LEAPS": LEAPS, "LINES": LINES, "SMOOTHED": SMOOTHED, "ROUNDS": ROUNDS,
@@ -186,7 +185,7 @@ left(at, i) = x; left(at_1, i) = y; left(at_2, i) = z; } };
 const auto choose_way = [&](const int rows, const int speeds, const int islands) apart { massed = false; int axes = 0;
 for (int e = 0; e < first_element[islands]; ++e) axes += many_of(e) < size_of(e);
 by_left = <FEW>*axes <= speeds;
-for (int i = 0; i < islands; ++i) if (cone_factored(i) > real(1.0)) cone_factored(i) = real(1.0); };
+for (int i = 0; i < islands; ++i) cone_factored(i) = real(0.0); };
 // what of h and J is not known of rows with several joint speeds
 const auto couple_joints = [&](const int rows, const int speeds, const int islands) apart { if (by_left) return;
 for (int e = 0; e < first_element[islands]; ++e) if (many_of(e) == size_of(e)) leave_left(e, rows, speeds); };
@@ -490,10 +489,10 @@ every_row(e, r) cone_p(r) = cone_start(r);
 error = judge(at_p, at_u, at_f); return false; };
 // Newton's iteration for Coulomb's law; whether the error fell in all its steps
 const auto iterate = [&](int island) apart -> bool { bool falls = true, leaps = true;
-if (cone_factored(island) > real(error <= <RESTS>*scale ? 0.0 : 1.0))
+if (cone_factored(island) > real(0.0))
 for (int n = 0; n < <AGAIN> && !(error <= least); ++n) if (!step_again()) break;
 if (error <= least) return true;
-cone_factored(island) = real(2.0);
+cone_factored(island) = real(1.0);
 for (int n = 0; n < <NEWTONS> && falls && !(error <= least); ++n) { real by;
 leaps = leaps && leap(); falls = leaps || step_on(by); }
 return falls; };

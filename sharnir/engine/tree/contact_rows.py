@@ -39,7 +39,7 @@ from sharnir.engine.tree.islands import find_islands
 from sharnir.engine.tree.row_storage import ClosureView, RowLoopTree
 from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches
 from sharnir.engine.tree.speed_rows import PUSHED, SpeedRows
-from sharnir.engine.tree.storage import PREPARED, LinkView
+from sharnir.engine.tree.storage import LinkView
 from sharnir.engine.tree.turning import with_gyroscopic
 from sharnir.engine.tree.turning_rows import Rolling, Spinning, across_of, direction
 from sharnir.laws.axis import not_
@@ -563,11 +563,9 @@ class LawRows(SpeedRows):
         return f"t_kind[n_equal_closures] == {CONTACT} ? x.contact_tolerance : x.acted_tolerance"
 
     def clear_laws(self) -> str:
-        """C++ that clears what closures of laws keep: they are others in every step; factors stay where the rows are the same."""
+        """C++ that clears what closures of laws keep: they are others in every step."""
         first = f"at_closures + {self.record}*n_equal_closures"
-        return f"""for (int k = {first}; k < at_closures + {self.record}*n_closures; ++k) number(k) = real(0.0);
-if (fresh || !n_same || !(number({PREPARED}) > real(0.5))) {{ const int rows = n_rows, speeds = n_speeds;
-for (int i = 0; i < n_islands; ++i) cone_factored(i) = real(0.0); }}"""
+        return f"for (int k = {first}; k < at_closures + {self.record}*n_closures; ++k) number(k) = real(0.0);"
 
     def undefined(self) -> list[str]:
         return [f"#undef {name}" for name in MACROS]

@@ -353,7 +353,6 @@ const real room = side > 0 ? q - table(axes.lower, axis) : table(axes.upper, axi
 if (room < way) if (add({LIMIT}, i, -1, 1, -1)) {{ give({GIVEN["stiffness"]}) = real(0.0);
 give({GIVEN["side"]}) = real(side);
 give({GIVEN["last"]}) = wp::max(real(side)*cell(state.limit_impulse, axis), real(0.0))*(real(0.25)/h); ++c; }} }} }}
-all[{COUNTS.index("same")}] = same && c == known;
 if (!same || c != known) {{
 {ORDER}
 all[{COUNTS.index("closures")}] = c; all[{COUNTS.index("rows")}] = r; all[{COUNTS.index("responses")}] = t_y_start[r];

@@ -735,16 +735,16 @@ class RowLoopTree(LoopTree):
         return super().get(at, name)
 
 
-COUNTS = ("closures", "rows", "blocks", "responses", "matrix", "equal", "equal_closures", "islands", "speeds", "same")
+COUNTS = ("closures", "rows", "blocks", "responses", "matrix", "equal", "equal_closures", "islands", "speeds")
 """Of all; `equal` and `equal_closures` are those whose impulses are not bounded, which come first; `speeds`: those that rows
-change; `same`: 1 where tables are those of the last step."""
+change."""
 
 
 def packed_tables(tables: RowTables, room: dict[str, int] | None = None) -> list[int]:
     """Sizes, where the tables begin, and the tables; `room`: how many entries more some of them get."""
     more = room or {}
     sizes = tables.sizes() | {"closures": len(tables.closures), "blocks": len(tables.tables["block_i"])}
-    sizes |= {"equal": sizes["rows"], "equal_closures": sizes["closures"], "islands": 0, "speeds": 0, "same": 0}
+    sizes |= {"equal": sizes["rows"], "equal_closures": sizes["closures"], "islands": 0, "speeds": 0}
     head = [sizes[name] for name in COUNTS]
     at = len(COUNTS) + len(TABLES)
     for name in TABLES:
