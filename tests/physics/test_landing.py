@@ -13,10 +13,10 @@ SEEDS = {"chain": 60, "loop": 60, "ragdoll": 60, "vehicle": 60, "heap": 20, "flo
 FAST = {"chain": (1, 2), "loop": (0,), "ragdoll": (2,), "vehicle": (1,), "heap": (), "floating": (2,), "crane": ()}
 """Seeds among the fast tests; cranes are not, since the kernel of ropes beside contacts takes a minute to compile."""
 
-FAILS = {"chain": {22}, "loop": {1, 20}, "crane": {15}, "heap": {14, 18}, "floating": {35}}
+FAILS = {"chain": {52}, "ragdoll": {37, 45}, "crane": {0, 18}, "heap": {14, 18}, "floating": {35}}
 """Seeds that violate a bound, or whose steps cannot be made."""
 
-DISHONEST = {"loop": {36}, "heap": {0, 2, 4, 6, 8, 9, 11, 12, 14, 15, 18}}
+DISHONEST = {"heap": {0, 2, 4, 6, 8, 9, 11, 12, 14, 15, 18}}
 """Seeds in which a step says that it converged and has a gap or gains energy."""
 
 
