@@ -1,6 +1,7 @@
 # Everything runs in .venv, which is made on first use; `make help` lists the targets.
 PYTHON ?= python3
 BIN := .venv/bin
+KERNELS ?= 1
 PIP := $(BIN)/pip install -q --disable-pip-version-check --no-compile
 DEMO_EXTRAS := view
 TEST_EXTRAS := gym,view,video,record,stream,usd,sweep,mjcf,test
@@ -40,15 +41,15 @@ lint: .venv/.ready ## ruff (lint, format), mypy, docs, wheel and sdist
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(MAKE) -s docs dist
+	$(MAKE) -s docs dist KERNELS=0
 
 docs: .venv/.ready ## the pages, into out/docs; a warning or a broken link is an error
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs out/docs
 	@echo "docs: open out/docs/index.html"
 
-dist: .venv/.ready ## wheel, with compiled kernels, and sdist into dist/, installed and tried in an environment of their own
+dist: .venv/.ready ## wheel, with compiled kernels (KERNELS=0: without), and sdist into dist/, installed and tried
 	rm -rf dist
-	SHARNIR_KERNELS=1 $(BIN)/python -m build --no-isolation -o dist . > /dev/null
+	SHARNIR_KERNELS=$(KERNELS) $(BIN)/python -m build --no-isolation -o dist . > /dev/null
 	$(BIN)/python docs/tools/try_dist.py
 
 bench: .venv/.ready ## the benchmarks, peers side by side

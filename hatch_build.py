@@ -19,7 +19,7 @@ class KernelsHook(BuildHookInterface):  # type: ignore[type-arg]
             return
         self.folder = tempfile.TemporaryDirectory()
         code = "import sys; from sharnir.warmup import pack_all; pack_all(sys.argv[1])"
-        environ = os.environ | {"PYTHONPATH": self.root}
+        environ = os.environ | {"PYTHONPATH": self.root, "SHARNIR_PACKING": "1"}
         subprocess.run([sys.executable, "-c", code, self.folder.name], check=True, cwd=self.root, env=environ)
         if not os.listdir(self.folder.name):
             return

@@ -33,7 +33,9 @@ NEEDED = ("avx2", "bmi1", "bmi2", "f16c", "fma", "movbe")  # beside what older o
 
 @cache
 def processor() -> str:
-    """Flags for what kernels are compiled for: all processors of x86-64-v3, so that wheels serve them; else, this alone."""
+    """Flags for the processors that kernels are compiled for: this one alone, or, where a wheel has them, all of x86-64-v3."""
+    if os.environ.get("SHARNIR_PACKING") != "1" and not (PACKED / ABOUT).exists():
+        return "-march=native"
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return "-march=native"
     try:

@@ -34,15 +34,30 @@ print(*x.numpy()[0], len(hashed))
 """
 
 
+KEPT = kernel_cache.processor, kernel_cache._digest, kernel_cache.refusal
+
+
+@pytest.fixture(autouse=True)
+def forget():
+    """What depends on the wheel is found anew by each test, and after them."""
+    yield
+    for kept in KEPT:
+        kept.cache_clear()
+
+
 def pack_wheel(folder, monkeypatch, script):
     """Kernels of the script as a wheel has them, made from a cache of its own."""
     cache = folder / "first"
+    monkeypatch.setenv("SHARNIR_PACKING", "1")
+    for kept in KEPT:
+        kept.cache_clear()
     run(script, cache)
     version = next(cache.iterdir())
     monkeypatch.setattr(kernel_cache.wp.config, "kernel_cache_dir", str(version))
     names = [path.name for path in version.glob("wp_sharnir.sample_*")]
     assert len(names) == 1
     kernel_cache.pack(names, folder / "packed")
+    monkeypatch.delenv("SHARNIR_PACKING")
     return folder / "packed"
 
 
@@ -104,8 +119,6 @@ def test_kernels_of_another_version_are_refused_by_name(name, words, tmp_path, m
     (packed / "about.json").write_text(json.dumps(about | {name: "1.2.3"}))
     assert run(script, tmp_path / "second", packed) == "6.0 8.0 1"
     monkeypatch.setattr(kernel_cache, "PACKED", packed)
-    kernel_cache.refusal.cache_clear()
-    try:
-        assert words in kernel_cache.refusal()
-    finally:
-        kernel_cache.refusal.cache_clear()
+    for kept in KEPT:
+        kept.cache_clear()
+    assert words in kernel_cache.refusal()
