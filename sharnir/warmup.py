@@ -91,7 +91,7 @@ def pack_all(folder: str | Path) -> None:
     if "native" in processor():
         sys.stderr.write("sharnir: kernels are compiled for the processor of this machine alone: the wheel has none\n")
         return
-    pack(sorted(_compile([*RARE, *KERNELS, *SCENES], "cpu")), Path(folder))
+    pack(sorted(_compile([*RARE, *KERNELS, *SCENES], "cpu", apart=True)), Path(folder))
 
 
 def compile_ahead(kernels: Iterable[tuple[str, str, int | None]]) -> None:
@@ -106,14 +106,18 @@ def folder_of(module: Any) -> Path:
     return Path(wp.config.kernel_cache_dir) / str(module.get_module_identifier(1))
 
 
-def _compile(tasks: list[Any], device: str) -> set[str]:
-    """Make the tasks, as many at a time as there are cores; returns the names of the modules' folders, of a CPU."""
+def _compile(tasks: list[Any], device: str, apart: bool = False) -> set[str]:
+    """Make the tasks, as many at a time as there are cores; returns the names of the modules' folders, of a CPU.
+
+    `apart`: each in a process of its own, so that what a module has does not depend on the tasks before.
+    """
     started = time.perf_counter()
     workers = min(os.cpu_count() or 1, len(tasks))
     folders: set[str] = set()
-    if workers == 1:
+    if workers == 1 and not apart:
         return folders.union(*(make(task, device) for task in tasks))
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_quiet) as pool:
+    once = 1 if apart else None
+    with ProcessPoolExecutor(workers, get_context("spawn"), _quiet, max_tasks_per_child=once) as pool:
         jobs = [pool.submit(make, task, device) for task in tasks]
         for n, job in enumerate(as_completed(jobs), 1):
             folders |= job.result()
