@@ -19,7 +19,11 @@ class KernelsHook(BuildHookInterface):  # type: ignore[type-arg]
             return
         self.folder = tempfile.TemporaryDirectory()
         code = "import sys; from sharnir.warmup import pack_all; pack_all(sys.argv[1])"
-        environ = os.environ | {"PYTHONPATH": self.root, "SHARNIR_PACKING": "1"}
+        environ = os.environ | {
+            "PYTHONPATH": self.root,
+            "SHARNIR_PACKING": "1",
+            "PYTHONHASHSEED": "0",
+        }  # the same bytes each time
         subprocess.run([sys.executable, "-c", code, self.folder.name], check=True, cwd=self.root, env=environ)
         if not os.listdir(self.folder.name):
             return

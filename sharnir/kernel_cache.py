@@ -236,4 +236,4 @@ def keep_hash(module: Any, device: Any) -> None:
         about = {k.key: (hasher.kernel_hashes[k].hex(), k.adj.kernel_dim, k.adj.tid_extent_limit_candidate) for k in kernels}
     except (KeyError, AttributeError):
         return
-    _write(name, json.dumps({"module": hasher.get_hash().hex(), "kernels": about}))
+    _write(name, json.dumps({"module": hasher.get_hash().hex(), "kernels": about}, sort_keys=True))
