@@ -50,7 +50,7 @@ from sharnir.rope.energy_kernels import any_snaps, clear_snaps, is_settled
 from sharnir.rope.kernels import spend_pushes
 from sharnir.rope.means import cayley
 from sharnir.rope.passes import scale_pulls, tie_bodies
-from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling
+from sharnir.rope.reel import change_segments, pay_out, undo_reeling
 from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, take_slack, widest_gap
 from sharnir.rope.speeds import at_pose, open_pushed, rope_energy, shift_speeds, take_speeds
 from sharnir.rope.terms import skew
@@ -715,13 +715,7 @@ def roped_feed(x: wp.array(dtype=RopedTree), w: int):
     """What is torn, inserted or removed once velocities fit contradicts what was there."""
     s = x[0].rope
     dt = s[0].settings.dt[0]
-    for k in range(s[0].ropes.count):
-        tear(s, k, w, dt)
-        n = s[0].state.segments[k, w]
-        feed(s, k, w)
-        if s[0].state.segments[k, w] != n:
-            s[0].state.started[k, w] = 0
-        s[0].state.owed[k, w] = s[0].state.owed[k, w] * (real(1.0) - REPAID * s[0].h[w] / dt)
+    change_segments(s, w, s[0].h[w], dt)
     keep_impulses(s, w)
 
 

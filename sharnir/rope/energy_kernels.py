@@ -20,7 +20,7 @@ from sharnir.rope.energy_bodies import (
 )
 from sharnir.rope.kernels import differ, ropes_untouched, spend_all
 from sharnir.rope.passes import count, scale_pulls
-from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling
+from sharnir.rope.reel import change_segments, pay_out, undo_reeling
 from sharnir.sleep import at_rest_together, fall_asleep, wait, wake_by_caller
 from sharnir.stepping import SPENT, dividing, halve
 from sharnir.types import inline_less, real, vec3
@@ -94,13 +94,7 @@ def keep_part(s: wp.array(dtype=RopeStep), w: int, part: int) -> bool:
     if any_snaps(s, w):
         settle_speeds(s, w, SNAPS)
         take_back_impulses(s, w)
-    for k in range(s[0].ropes.count):
-        tear(s, k, w, dt)
-        n = s[0].state.segments[k, w]
-        feed(s, k, w)
-        if s[0].state.segments[k, w] != n:
-            s[0].state.started[k, w] = 0
-        s[0].state.owed[k, w] = s[0].state.owed[k, w] * (real(1.0) - REPAID * s[0].h[w] / dt)
+    change_segments(s, w, s[0].h[w], dt)
     keep_impulses(s, w)
     return True
 

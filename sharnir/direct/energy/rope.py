@@ -72,7 +72,7 @@ from sharnir.rope.kernels import ropes_untouched, spend_pushes
 from sharnir.rope.mixing import mix_passes, mix_reals, note_pass, note_reals
 from sharnir.rope.passes import scale_pulls
 from sharnir.rope.ports import Ports
-from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling
+from sharnir.rope.reel import change_segments, pay_out, undo_reeling
 from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, take_slack, widest_gap
 from sharnir.sleep import at_rest_together, fall_asleep, wake_by_caller
 from sharnir.stepping import SPENT, dividing, halve
@@ -307,13 +307,7 @@ def keep(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dty
     keep_impulses(r, w)
     if any_snaps(r, w):
         project(s, r, p, w, SNAPS)
-    for k in range(r[0].ropes.count):
-        tear(r, k, w, dt)
-        n = r[0].state.segments[k, w]
-        feed(r, k, w)
-        if r[0].state.segments[k, w] != n:
-            r[0].state.started[k, w] = 0
-        r[0].state.owed[k, w] = r[0].state.owed[k, w] * (real(1.0) - REPAID * h / dt)
+    change_segments(r, w, h, dt)
     keep_impulses(r, w)
 
 
