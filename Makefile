@@ -35,7 +35,7 @@ test-all: ## all tests, the slow ones too; times are asserted
 
 # From the sources beside this file, whatever pip does to what is installed.
 kernels: .venv/.base
-	$(BIN)/python -c "from sharnir.cli import main; raise SystemExit(main(['info', '--compile']))"
+	$(BIN)/python -c "from sharnir.cli.arguments import main; raise SystemExit(main(['info', '--compile']))"
 
 lint: .venv/.ready ## ruff (lint, format), mypy, docs, wheel and sdist
 	$(BIN)/ruff check .

@@ -18,7 +18,7 @@ class KernelsHook(BuildHookInterface):  # type: ignore[type-arg]
         if version == "editable" or os.environ.get("SHARNIR_KERNELS") != "1":
             return
         self.folder = tempfile.TemporaryDirectory()
-        code = "import sys; from sharnir.warmup import pack_all; pack_all(sys.argv[1])"
+        code = "import sys; from sharnir.cli.warmup import pack_all; pack_all(sys.argv[1])"
         environ = os.environ | {
             "PYTHONPATH": self.root,
             "SHARNIR_PACKING": "1",

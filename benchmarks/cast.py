@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import sharnir as sh
-from sharnir.machines.vehicles import Axle, Vehicle
+from sharnir.machine_models.vehicles import Axle, Vehicle
 
 STEPS, TURNS, DT = 1000, 9, 0.002
 PLACES = ((1.2, 0.7), (1.2, -0.7), (-1.2, 0.7), (-1.2, -0.7))

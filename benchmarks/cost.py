@@ -24,6 +24,7 @@ import sharnir as sh
 from benchmarks import gpu
 from benchmarks.trees import ARM, ARM_LAWS, ARM_MASSES, FRICTION, H, balls, bent, hinges, reset
 from benchmarks.trees import scene as chain_of
+from sharnir.core.types import PRECISION
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.forest import Forest
 from sharnir.engine.tree.kernel import TreeRunner
@@ -31,7 +32,6 @@ from sharnir.engine.tree.number_tree import NumberTree
 from sharnir.engine.tree.special import Specialized
 from sharnir.engine.tree.step import step
 from sharnir.engine.tree.storage import TOLERANCE
-from sharnir.types import PRECISION
 
 STEPS = 50
 INSTRUCTION = r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\d\s+)?([A-Z0-9_]+)"

@@ -25,7 +25,7 @@ import warp as wp
 
 import sharnir as sh
 from benchmarks.scenes import ARM_TARGET, LENGTH, chain, chain_xml, servo_arm, servo_arm_xml, tip
-from sharnir.types import PRECISION
+from sharnir.core.types import PRECISION
 
 ROUNDS = 5  # of a speed, after one that warms up
 

@@ -27,9 +27,9 @@ import warp as wp
 
 import sharnir as sh
 from benchmarks.gpu import ARM, BALLS, RUBBED, Racer, peer_speed, say, softly
+from sharnir.core.types import PRECISION
 from sharnir.engine.tree import placement
 from sharnir.engine.tree.runtime import CPP
-from sharnir.types import PRECISION
 
 RACERS = {"arm": ARM, "ten balls": BALLS, "ten balls, friction": RUBBED}
 PEER = {"arm": 42.8, "ten balls": 14.1, "ten balls, friction": 9.4, "few": 12.0}

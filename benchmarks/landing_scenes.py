@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 
 import sharnir as sh
-from sharnir.spatial import quat_exp, quat_multiply, quat_rotate
+from sharnir.core.spatial import quat_exp, quat_multiply, quat_rotate
 
 G = 9.81
 GAIN = 0.01  # total energy above the start plus work done, relative to the scene's energy (`Watch.scale`)

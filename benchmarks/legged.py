@@ -27,12 +27,12 @@ import numpy as np
 
 import sharnir as sh
 from benchmarks.timing import Pair, interleave
-from sharnir.direct.trees import Trees
+from sharnir.engine.direct.trees import Trees
 from sharnir.io.mjcf import Imported, read_mjcf
 from sharnir.io.mjcf_drives import law
-from sharnir.machines.controls import Controls
-from sharnir.machines.krt100 import Krt100
-from sharnir.machines.mf4 import Mf4
+from sharnir.machine_models.inputs import Controls
+from sharnir.machine_models.krt100 import Krt100
+from sharnir.machine_models.mf4 import Mf4
 
 GYM = ("ant", "humanoid", "half_cheetah", "hopper", "walker2d")
 ROBOTICS = {"hand": "hand/manipulate_block.xml", "fetch": "fetch/pick_and_place.xml"}

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 import sharnir as sh
-from sharnir.machines.controls import Controls
-from sharnir.machines.krt100 import Krt100
-from sharnir.machines.mf4 import Mf4
+from sharnir.machine_models.inputs import Controls
+from sharnir.machine_models.krt100 import Krt100
+from sharnir.machine_models.mf4 import Mf4
 
 TURN, TURNS = 100, 9
 

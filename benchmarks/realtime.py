@@ -27,15 +27,15 @@ from pathlib import Path
 from typing import Any
 
 import sharnir as sh
-from sharnir.catalogue import example_folder
-from sharnir.realtime.board import Board
-from sharnir.realtime.loop import Quiet, Urgent
-from sharnir.realtime.statistics import Statistics, Times
+from sharnir.cli.examples import example_folder
+from sharnir.trainer.loop import Quiet, Urgent
+from sharnir.trainer.shared_frames import Board
+from sharnir.trainer.statistics import Statistics, Times
 
 RATE, PORT = 500, 8790
 WATCH = """
 import sys, time
-from sharnir.realtime.board import Watcher
+from sharnir.trainer.shared_frames import Watcher
 watcher = Watcher(sys.argv[1])
 print("ready", flush=True)
 while True:

@@ -12,12 +12,14 @@ import numpy as np
 import warp as wp
 
 import sharnir as sh
-from sharnir.model import DYNAMIC
-from sharnir.rope.data import BODY, DRIVEN, RopeStep
-from sharnir.rope.ends import advance_body, end_point, is_held, own_inertia, place_end
-from sharnir.rope.passes import bad_rope
-from sharnir.rope.predict import frame_after, frame_before, neighbour_length, predict_points
-from sharnir.rope.terms import (
+from sharnir.core.spatial import matrix, rotated
+from sharnir.core.types import load_modules, mat33, real, vec3
+from sharnir.engine.base import write
+from sharnir.engine.rope.data import BODY, DRIVEN, RopeStep
+from sharnir.engine.rope.ends import advance_body, end_point, is_held, own_inertia, place_end
+from sharnir.engine.rope.passes import bad_rope
+from sharnir.engine.rope.predict import frame_after, frame_before, neighbour_length, predict_points
+from sharnir.engine.rope.terms import (
     darboux,
     element_inertia,
     inverse,
@@ -28,9 +30,7 @@ from sharnir.rope.terms import (
     tangent,
     turned_element,
 )
-from sharnir.solver import write
-from sharnir.spatial import matrix, rotated
-from sharnir.types import load_modules, mat33, real, vec3
+from sharnir.model.model import DYNAMIC
 
 
 @wp.func

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import sharnir as sh
-from sharnir.spatial import quat_rotate
+from sharnir.core.spatial import quat_rotate
 
 LENGTH = 1.0  # m, of the whole chain
 RADIUS = 0.2  # m, of a load at its end

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 import sharnir as sh
+from sharnir.core.spatial import quat_exp
 from sharnir.sensors import IMU, DepthCamera, Lidar, Noise
-from sharnir.spatial import quat_exp
 
 REACH = 30.0
 

@@ -19,9 +19,9 @@ import warp as wp
 
 import sharnir as sh
 from benchmarks.timing import interleave
+from sharnir.core.spatial import matrix_to_quat
 from sharnir.engine.tree.forest import BALL, HINGE, LAWS, Forest, Link
 from sharnir.engine.tree.kernel import TreeRunner
-from sharnir.spatial import matrix_to_quat
 
 H = 1e-3
 TO_Z = {"x": [[0, 0, 1], [1, 0, 0], [0, 1, 0]], "y": [[0, 1, 0], [0, 0, 1], [1, 0, 0]], "z": np.eye(3)}

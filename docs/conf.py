@@ -13,7 +13,7 @@ sys.path.insert(0, str(HERE.parent))
 from sphinx.ext.napoleon import Config, GoogleDocstring  # noqa: E402
 
 import sharnir  # noqa: E402
-from sharnir import catalogue  # noqa: E402
+from sharnir.cli import examples  # noqa: E402
 
 project, author, copyright = "sharnir", "the sharnir contributors", "the sharnir contributors"
 release = version = sharnir.__version__
@@ -44,7 +44,7 @@ COLUMNS = 4
 
 def write_gallery() -> None:
     """The page of examples: their pictures, what each shows, and how it is made."""
-    paths, lines = catalogue.examples(), ["# Gallery", ""]
+    paths, lines = examples.examples(), ["# Gallery", ""]
     lines += ["Each example is one screen long, and checks itself: `sharnir run NAME`. To look at one: `sharnir view NAME`.", ""]
     groups = {title: [n for n in names.split() if n in paths] for title, names in GROUPS.items()}
     rest = [n for n in paths if not any(n in names for names in groups.values())]
@@ -56,7 +56,7 @@ def write_gallery() -> None:
         cells += [""] * (-len(cells) % COLUMNS)
         lines += ["| " + " | ".join(cells[i : i + COLUMNS]) + " |" for i in range(0, len(cells), COLUMNS)] + [""]
         for name in names:
-            lines += [f"### {name.replace('_', ' ')}", "", catalogue.summary(paths[name]), ""]
+            lines += [f"### {name.replace('_', ' ')}", "", examples.summary(paths[name]), ""]
             lines += [f"<details><summary>examples/{name}.py</summary>", ""]
             lines += [f"```{{literalinclude}} ../examples/{name}.py", ":language: python", "```", "", "</details>", ""]
     text = "\n".join(lines)

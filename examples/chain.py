@@ -3,7 +3,7 @@
 import numpy as np
 
 import sharnir as sh
-from sharnir.spatial import quat_rotate
+from sharnir.core.spatial import quat_rotate
 
 RODS, LENGTH, MASS, ANGLE = 10, 1.0, 10.0, -1.0
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 import sharnir as sh
-from sharnir.spatial import quat_rotate
+from sharnir.core.spatial import quat_rotate
 
 MASS, LOAD, CORD = 3.0, 1.5, 2.0  # kg, kg, m
 G = 9.81

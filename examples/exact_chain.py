@@ -3,7 +3,7 @@
 import numpy as np
 
 import sharnir as sh
-from sharnir.spatial import quat_rotate
+from sharnir.core.spatial import quat_rotate
 
 RODS, ANGLE = 10, -1.0
 EXACT = np.array([0.2838077214, 0, -0.9556975713])  # the tip at t = 2 s, by an independent integration

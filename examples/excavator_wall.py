@@ -6,7 +6,7 @@ Boom and stick are on hydraulic rams, each a closed loop of three hinges and a s
 import numpy as np
 
 import sharnir as sh
-from sharnir.machines.excavator import Excavator
+from sharnir.machine_models.excavator import Excavator
 
 DIGGER = Excavator(boom=np.radians(35.0), stick=np.radians(75.0))
 PLAN = [(1.0, {"boom": -0.8}), (1.8, {}), (5.5, {"slew": 1.0}), (7.0, {})]  # until when (s), what is held

@@ -3,7 +3,7 @@
 import numpy as np
 
 import sharnir as sh
-from sharnir.spatial import quat_exp
+from sharnir.core.spatial import quat_exp
 
 CRANK, COUPLER, ROCKER, GROUND = 0.3, 0.9, 0.7, 0.8
 

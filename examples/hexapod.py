@@ -3,7 +3,7 @@
 import numpy as np
 
 import sharnir as sh
-from sharnir.spatial import frame_from_axes, quat_exp, quat_rotate
+from sharnir.core.spatial import frame_from_axes, quat_exp, quat_rotate
 
 FEET = np.array([(1.2 * np.cos(a), 1.2 * np.sin(a), 0.1) for a in np.radians((-15, 15, 105, 135, 225, 255))])  # m, on the deck
 HEADS = np.array([(0.8 * np.cos(a), 0.8 * np.sin(a), 1.6) for a in np.radians((-45, 45, 75, 165, 195, 285))])  # in the world

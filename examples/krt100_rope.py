@@ -8,8 +8,8 @@ import math
 import numpy as np
 
 import sharnir as sh
-from sharnir import terrain
-from sharnir.machines.krt100 import Krt100
+from sharnir.geometry import terrain
+from sharnir.machine_models.krt100 import Krt100
 
 ROBOT, FOLLOW = Krt100(trailer="rope"), "krt100"
 

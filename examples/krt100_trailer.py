@@ -8,8 +8,8 @@ import math
 import numpy as np
 
 import sharnir as sh
-from sharnir import terrain
-from sharnir.machines.krt100 import Krt100
+from sharnir.geometry import terrain
+from sharnir.machine_models.krt100 import Krt100
 
 LIMITS, FOLLOW = np.radians((18.0, 15.0, 18.0)), "krt100"  # about x, y, z
 ROBOT = Krt100()

@@ -6,7 +6,7 @@ A thousand times heavier than what carries it, at a step of 5 ms: sweeps from jo
 import numpy as np
 
 import sharnir as sh
-from sharnir.spatial import quat_exp
+from sharnir.core.spatial import quat_exp
 
 LINKS, LENGTH, MASS = 30, 3.0, 0.3  # m, kg in all
 LOAD, RADIUS = 300.0, 0.2  # kg, m

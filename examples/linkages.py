@@ -3,7 +3,7 @@
 import numpy as np
 
 import sharnir as sh
-from sharnir.spatial import quat_exp
+from sharnir.core.spatial import quat_exp
 
 ARM, SIDE, R = 0.5, 0.2, 0.18  # m, of Peaucellier's: arms, sides of the rhombus, radius of the circle that guides B
 LINE = -(ARM**2 - SIDE**2) / (2 * R)  # |OB| |OP| is constant, so as B runs on a circle through O, P runs on a line

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 import sharnir as sh
-from sharnir.machines.mf4 import Mf4
+from sharnir.machine_models.mf4 import Mf4
 
 DOOR, FRICTION, FOLLOW = 2.4, 20.0, "mf4"  # m along x, N·m
 ROBOT, INERTIA = Mf4(), 26.49 * (0.9**2 + 0.04**2) / 12 + 26.49 * 0.45**2

@@ -7,8 +7,8 @@ A track is one belt around wheels: every edge that touches it acts on the unit a
 import math
 
 import sharnir as sh
-from sharnir import terrain
-from sharnir.machines.mf4 import Mf4
+from sharnir.geometry import terrain
+from sharnir.machine_models.mf4 import Mf4
 
 RISE, TREAD, STEPS, FOLLOW = 0.17, 0.17 / math.tan(math.radians(30.0)), 5, "mf4"
 START, END, ROBOT = 1.2, 1.2 + STEPS * TREAD, Mf4()  # m along x, of the stairs

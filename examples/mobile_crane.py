@@ -6,7 +6,7 @@ Boom, slewing and winch are hydraulic; the hoist has four parts. The hook takes 
 import numpy as np
 
 import sharnir as sh
-from sharnir.machines.crane import MobileCrane
+from sharnir.machine_models.crane import MobileCrane
 
 LOAD, G = 5000.0, 9.81  # kg, m/s²
 CRANE = MobileCrane(hook=1.6)

@@ -6,7 +6,7 @@ The direct and the sequential solver, two independent formulations, must give th
 import numpy as np
 
 import sharnir as sh
-from sharnir.spatial import quat_rotate
+from sharnir.core.spatial import quat_rotate
 
 PANELS, WIDTH, OPEN = 3, 0.5, np.pi / 2
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 import sharnir as sh
-from sharnir.spatial import frame_from_axes
+from sharnir.core.spatial import frame_from_axes
 
 CRANK, ROD = 0.1, 0.3
 

@@ -6,7 +6,7 @@ The trailer slides on a plane with dry friction; steps of 15 ms, soft rope of th
 import numpy as np
 
 import sharnir as sh
-from sharnir.spatial import quat_exp
+from sharnir.core.spatial import quat_exp
 
 SPEED, TURN = 0.8, 0.25  # m/s, rad/s
 MASS, FRICTION = 40.0, 30.0  # kg, N

@@ -6,7 +6,7 @@ The tractor and the trailer's wheels follow the track; the trailer rides on them
 import numpy as np
 
 import sharnir as sh
-from sharnir.spatial import frame_from_axes, quat_exp, quat_multiply
+from sharnir.core.spatial import frame_from_axes, quat_exp, quat_multiply
 
 LIMITS = np.radians((18.0, 15.0, 18.0))  # about x (roll), y (pitch), z (yaw)
 SPEED, HITCH, AXLE, FOLLOW = 2.0, -0.6, -1.5, "trailer"  # m/s, m behind the tractor's middle; in pictures

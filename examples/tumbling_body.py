@@ -3,7 +3,7 @@
 import numpy as np
 
 import sharnir as sh
-from sharnir.spatial import quat_conjugate, quat_rotate
+from sharnir.core.spatial import quat_conjugate, quat_rotate
 
 PERIOD = 39.105734197288
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import sharnir as sh
-from sharnir.spatial import quat_rotate
+from sharnir.core.spatial import quat_rotate
 
 FILE = "cmeel.prefix/share/example-robot-data/robots/ur_description/urdf/ur5_robot.urdf"
 TOOL, POINT = "wrist_3_link", np.array([0, 0.0823, 0])  # the flange, in the frame of the last link

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 import sharnir as sh
-from sharnir.machines.krt100 import Krt100
+from sharnir.machine_models.krt100 import Krt100
 from sharnir.sensors import Noise
 
 AWAY, STOP, CRATE, FOLLOW = 1.5, 1.5, 11.0, "krt100"  # m: to the wall, to what is ahead, along x; in pictures

@@ -6,17 +6,35 @@ Names are imported when they are first used: `import sharnir` alone takes no tim
 from __future__ import annotations
 
 import importlib
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sharnir import control as control
     from sharnir import dynamics as dynamics
-    from sharnir import gym as gym
+    from sharnir import learn as gym
     from sharnir import sensors as sensors
-    from sharnir import terrain as terrain
-    from sharnir.axes import (
+    from sharnir.collision.material import Material
+    from sharnir.core.spatial import about, rpy
+    from sharnir.engine.base import Report
+    from sharnir.engine.direct.solver import SolverDirect
+    from sharnir.engine.sequential.solver import SolverImpulse
+    from sharnir.errors import (
+        ArgumentError,
+        DivergenceError,
+        SceneError,
+        SceneFileError,
+        SceneWarning,
+        SimulationError,
+        StepWarning,
+    )
+    from sharnir.geometry import terrain
+    from sharnir.geometry.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, Mesh, PointMass, Shape, Sphere
+    from sharnir.io import load_mjcf, load_scene, load_urdf
+    from sharnir.io.meshes import Surface
+    from sharnir.io.record_reader import Recording
+    from sharnir.machine_models.tracks import Track
+    from sharnir.machine_models.wheels import Steering, Suspension, Tyre, Wheel
+    from sharnir.model.actuators import (
         Battery,
         Cardan,
         DCMotor,
@@ -28,24 +46,8 @@ if TYPE_CHECKING:
         Servo,
         SwingTwist,
     )
-    from sharnir.cable_tables import Drum, Sheave
-    from sharnir.collision.material import Material
-    from sharnir.compare import Comparison, compare
-    from sharnir.direct.solver import SolverDirect
-    from sharnir.errors import (
-        ArgumentError,
-        DivergenceError,
-        SceneError,
-        SceneFileError,
-        SceneWarning,
-        SimulationError,
-        StepWarning,
-    )
-    from sharnir.health import Health
-    from sharnir.io import load_mjcf, load_scene, load_urdf
-    from sharnir.io.meshes import Surface
-    from sharnir.io.recorded import Recording
-    from sharnir.joints import (
+    from sharnir.model.cable_tables import Drum, Sheave
+    from sharnir.model.joint_types import (
         Cylindrical,
         Distance,
         Fixed,
@@ -59,22 +61,18 @@ if TYPE_CHECKING:
         Spherical,
         Universal,
     )
-    from sharnir.machines.tracks import Track
-    from sharnir.machines.wheels import Steering, Suspension, Tyre, Wheel
-    from sharnir.measures import Energy, Momentum
-    from sharnir.model import Control, Model, State
-    from sharnir.realtime.loop import RealTime
-    from sharnir.scene import Scene
-    from sharnir.sequential.solver import SolverImpulse
-    from sharnir.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, Mesh, PointMass, Shape, Sphere
-    from sharnir.simulation import Simulation
-    from sharnir.solver import Report
-    from sharnir.spatial import about, rpy
-    from sharnir.split import SplitSimulation
-    from sharnir.sweeps.fitting import Fit, fit
-    from sharnir.sweeps.result import SweepResult
-    from sharnir.sweeps.run import sweep
-    from sharnir.touching import ContactPoints
+    from sharnir.model.model import Control, Model, State
+    from sharnir.runtime.contacts import ContactPoints
+    from sharnir.runtime.health import Health
+    from sharnir.runtime.measures import Energy, Momentum
+    from sharnir.runtime.simulation import Simulation
+    from sharnir.runtime.split import SplitSimulation
+    from sharnir.scene.scene import Scene
+    from sharnir.study.compare import Comparison, compare
+    from sharnir.study.fitting import Fit, fit
+    from sharnir.study.result import SweepResult
+    from sharnir.study.run import sweep
+    from sharnir.trainer.loop import RealTime
 
 __version__ = "0.2.0"
 
@@ -161,36 +159,44 @@ __all__ = [
 ]
 
 _WHERE = {
-    "sharnir.axes": "Battery Cardan DCMotor Engine Friction HydraulicCylinder Limit Motor Servo SwingTwist",
-    "sharnir.cable_tables": "Drum Sheave",
+    "sharnir.model.actuators": "Battery Cardan DCMotor Engine Friction HydraulicCylinder Limit Motor Servo SwingTwist",
+    "sharnir.model.cable_tables": "Drum Sheave",
     "sharnir.collision.material": "Material",
-    "sharnir.compare": "Comparison compare",
-    "sharnir.direct.solver": "SolverDirect",
+    "sharnir.study.compare": "Comparison compare",
+    "sharnir.engine.direct.solver": "SolverDirect",
     "sharnir.errors": "ArgumentError DivergenceError SceneError SceneFileError SceneWarning SimulationError StepWarning",
-    "sharnir.health": "Health",
+    "sharnir.runtime.health": "Health",
     "sharnir.io": "load_mjcf load_scene load_urdf",
-    "sharnir.io.recorded": "Recording",
-    "sharnir.joints": "Cylindrical Distance Fixed Free Gear Joint Planar PointOnLine Prismatic Revolute Spherical Universal",
-    "sharnir.machines.tracks": "Track",
-    "sharnir.machines.wheels": "Steering Suspension Tyre Wheel",
-    "sharnir.measures": "Energy Momentum",
-    "sharnir.model": "Control Model State",
-    "sharnir.realtime.loop": "RealTime",
-    "sharnir.scene": "Scene",
-    "sharnir.sequential.solver": "SolverImpulse",
+    "sharnir.io.record_reader": "Recording",
+    "sharnir.model.joint_types": "Cylindrical Distance Fixed Free Gear Joint Planar "
+    "PointOnLine Prismatic Revolute Spherical Universal",
+    "sharnir.machine_models.tracks": "Track",
+    "sharnir.machine_models.wheels": "Steering Suspension Tyre Wheel",
+    "sharnir.runtime.measures": "Energy Momentum",
+    "sharnir.model.model": "Control Model State",
+    "sharnir.trainer.loop": "RealTime",
+    "sharnir.scene.scene": "Scene",
+    "sharnir.engine.sequential.solver": "SolverImpulse",
     "sharnir.io.meshes": "Surface",
-    "sharnir.shapes": "Box Capsule Compound Cone Cylinder Ellipsoid Mesh PointMass Shape Sphere",
-    "sharnir.simulation": "Simulation",
-    "sharnir.split": "SplitSimulation",
-    "sharnir.solver": "Report",
-    "sharnir.spatial": "about rpy",
-    "sharnir.sweeps.fitting": "Fit fit",
-    "sharnir.sweeps.result": "SweepResult",
-    "sharnir.sweeps.run": "sweep",
-    "sharnir.touching": "ContactPoints",
+    "sharnir.geometry.shapes": "Box Capsule Compound Cone Cylinder Ellipsoid Mesh PointMass Shape Sphere",
+    "sharnir.runtime.simulation": "Simulation",
+    "sharnir.runtime.split": "SplitSimulation",
+    "sharnir.engine.base": "Report",
+    "sharnir.core.spatial": "about rpy",
+    "sharnir.study.fitting": "Fit fit",
+    "sharnir.study.result": "SweepResult",
+    "sharnir.study.run": "sweep",
+    "sharnir.runtime.contacts": "ContactPoints",
 }
 _REMOVED = {"SolverArticulated": "removed in 0.3.0: it was the direct solver; use SolverDirect, or Simulation(solver='direct')"}
-_MODULES = ("control", "dynamics", "gym", "sensors", "terrain")
+_MODULES = {
+    "control": "sharnir.control",
+    "dynamics": "sharnir.dynamics",
+    "gym": "sharnir.learn",
+    "sensors": "sharnir.sensors",
+    "terrain": "sharnir.geometry.terrain",
+}
+__path__.append(f"{__path__[0]}/former")  # modules under the names of the last release, which warn
 _MODULE_OF = {name: module for module, names in _WHERE.items() for name in names.split()}
 
 
@@ -200,7 +206,7 @@ if not TYPE_CHECKING:  # or every word would be right
         if name in _MODULE_OF:
             value = getattr(importlib.import_module(_MODULE_OF[name]), name)
         elif name in _MODULES:
-            value = importlib.import_module(f"sharnir.{name}")
+            value = importlib.import_module(_MODULES[name])
         elif name in _REMOVED:
             raise AttributeError(f"sharnir.{name} was {_REMOVED[name]}")
         else:
@@ -211,13 +217,3 @@ if not TYPE_CHECKING:  # or every word would be right
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
-
-
-class _Package(ModuleType):
-    """`sh.compare` is the function, also after somebody imported the module of that name."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value.compare if name == "compare" and isinstance(value, ModuleType) else value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from sharnir import dynamics
-from sharnir.axes import number
-from sharnir.bound import Dynamics
 from sharnir.errors import SceneError, is_positive
+from sharnir.integrate.bound import Dynamics
+from sharnir.model.actuators import number
 
 
 @dataclass

@@ -13,76 +13,59 @@ must fit together. `forward_dynamics` and `integrate` keep the loop closed; M, b
 from threading import get_ident
 from typing import Any
 
-from sharnir.bound import Dynamics
-from sharnir.mechanics import (
-    Trajectory as Trajectory,
+from sharnir.integrate.bound import Dynamics
+from sharnir.integrate.mechanics import (
+    Trajectory,
+    bias_forces,
+    check_integrable,
+    forward_dynamics,
+    forward_kinematics,
+    from_state,
+    gravity_torques,
+    integrate,
+    inverse_dynamics,
+    inverse_kinematics,
+    jacobian,
+    linearise,
+    links,
+    mass_matrix,
+    moved,
+    natural_frequencies,
+    neutral,
+    passive_forces,
+    rates,
+    reactions,
+    rhs,
+    static_equilibrium,
+    to_state,
 )
-from sharnir.mechanics import (
-    bias_forces as bias_forces,
-)
-from sharnir.mechanics import (
-    check_integrable as check_integrable,
-)
-from sharnir.mechanics import (
-    forward_dynamics as forward_dynamics,
-)
-from sharnir.mechanics import (
-    forward_kinematics as forward_kinematics,
-)
-from sharnir.mechanics import (
-    from_state as from_state,
-)
-from sharnir.mechanics import (
-    gravity_torques as gravity_torques,
-)
-from sharnir.mechanics import (
-    integrate as integrate,
-)
-from sharnir.mechanics import (
-    inverse_dynamics as inverse_dynamics,
-)
-from sharnir.mechanics import (
-    inverse_kinematics as inverse_kinematics,
-)
-from sharnir.mechanics import (
-    jacobian as jacobian,
-)
-from sharnir.mechanics import (
-    linearise as linearise,
-)
-from sharnir.mechanics import (
-    links as links,
-)
-from sharnir.mechanics import (
-    mass_matrix as mass_matrix,
-)
-from sharnir.mechanics import (
-    moved as moved,
-)
-from sharnir.mechanics import (
-    natural_frequencies as natural_frequencies,
-)
-from sharnir.mechanics import (
-    neutral as neutral,
-)
-from sharnir.mechanics import (
-    passive_forces as passive_forces,
-)
-from sharnir.mechanics import (
-    rates as rates,
-)
-from sharnir.mechanics import (
-    reactions as reactions,
-)
-from sharnir.mechanics import (
-    rhs as rhs,
-)
-from sharnir.mechanics import (
-    static_equilibrium as static_equilibrium,
-)
-from sharnir.mechanics import (
-    to_state as to_state,
-)
+
+__all__ = [
+    "Trajectory",
+    "bias_forces",
+    "check_integrable",
+    "forward_dynamics",
+    "forward_kinematics",
+    "from_state",
+    "gravity_torques",
+    "integrate",
+    "inverse_dynamics",
+    "inverse_kinematics",
+    "jacobian",
+    "linearise",
+    "links",
+    "mass_matrix",
+    "moved",
+    "natural_frequencies",
+    "neutral",
+    "of",
+    "passive_forces",
+    "rates",
+    "reactions",
+    "rhs",
+    "static_equilibrium",
+    "to_state",
+]
 
 
 def of(model: Any) -> Dynamics:

@@ -1,12 +1,23 @@
 """Errors that a user's mistake raises, and warnings; all say which object, which value, and what is allowed."""
 
 import math
+import os
+import sys
 from numbers import Real
 from typing import TypeGuard, TypeVar
 
 import numpy as np
 
 View = TypeVar("View")
+PACKAGE = os.path.join(os.path.dirname(__file__), "")
+
+
+def callers_level() -> int:
+    """The `stacklevel` with which `warnings.warn`, called right after this, names the first file outside sharnir."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 class SceneError(ValueError):
@@ -78,7 +89,7 @@ class Bound:
         """What is not there, with what is probably meant."""
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        from sharnir.words import meant
+        from sharnir.core.misspellings import meant
 
         known = [one for one in dir(type(self)) if not one.startswith("_")]
         raise AttributeError(f"a {type(self).__name__} has no {name!r}{meant(name, known)}; it has {', '.join(known)}")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import sharnir as sh
+from sharnir.core.types import CPU_FLAGS, mat33, mat66, quat, real, vec3, vec6
 from sharnir.engine.tree import around, kernel, special_call
-from sharnir.types import CPU_FLAGS, mat33, mat66, quat, real, vec3, vec6
 
 TIMES = os.environ.get("SHARNIR_TIMES") == "1"  # whether times are asserted: `make test-all` does
 EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"

@@ -24,7 +24,8 @@ from damage import NUMBERS as COMMON
 from damage import damaged
 
 import sharnir as sh
-from sharnir.io import checkpoint, mcap
+from sharnir.io import mcap
+from sharnir.runtime import checkpoint
 
 LONGEST = 30.0  # s of CPU time of one case
 EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
@@ -291,8 +292,8 @@ class Recording:
 
     @staticmethod
     def made(found):
-        from sharnir.catalogue import UsageError
-        from sharnir.subjects import recorded
+        from sharnir.cli.examples import UsageError
+        from sharnir.cli.subjects import recorded
 
         with contextlib.suppress(UsageError):
             recorded(found)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.failures import weather
-from sharnir.io import checkpoint
+from sharnir.runtime import checkpoint
+from sharnir.trainer.failures import weather
 
 
 def door(size=0.9, **options):

@@ -9,28 +9,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sharnir import catalogue, cli, commands
+from sharnir.cli import arguments, commands, examples
 from sharnir.view import plots
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def test_info_names_versions_devices_and_every_example(capsys):
-    assert cli.main(["info"]) == 0
+    assert arguments.main(["info"]) == 0
     out = capsys.readouterr().out
-    for word in ("sharnir", "Warp", "precision", "cpu", *catalogue.examples()):
+    for word in ("sharnir", "Warp", "precision", "cpu", *examples.examples()):
         assert word in out
-    assert "pendulum" in catalogue.examples()
+    assert "pendulum" in examples.examples()
 
 
 @pytest.mark.slow  # `make test` begins with this command
 def test_info_compile_says_how_long_it_took(capsys):
-    assert cli.main(["info", "--compile"]) == 0
+    assert arguments.main(["info", "--compile"]) == 0
     assert re.search(r"ready in \d+\.\d s", capsys.readouterr().out)
 
 
 def test_info_of_an_example_lists_bodies_joints_and_redundant_rows(capsys):
-    assert cli.main(["info", "pendulum"]) == 0
+    assert arguments.main(["info", "pendulum"]) == 0
     out = capsys.readouterr().out
     assert re.search(r"bob +dynamic +1 +Sphere", out)
     assert re.search(r"rod +Distance .* world → bob", out)
@@ -38,12 +38,12 @@ def test_info_of_an_example_lists_bodies_joints_and_redundant_rows(capsys):
 
 
 def test_info_of_a_geared_example_lists_the_gear(capsys):
-    assert cli.main(["info", "cart_flywheel"]) == 0
+    assert arguments.main(["info", "cart_flywheel"]) == 0
     assert re.search(r"rack +Gear +ratio 10 +axle ~ rail", capsys.readouterr().out)
 
 
 def test_run_checks_an_example(capsys):
-    assert cli.main(["run", "pendulum"]) == 0
+    assert arguments.main(["run", "pendulum"]) == 0
     assert "pendulum: ok" in capsys.readouterr().out
 
 
@@ -56,14 +56,14 @@ def test_run_of_a_failing_check_ends_with_1(capsys, monkeypatch):
         def check(sim: Any) -> None:
             raise AssertionError("too far")
 
-    monkeypatch.setattr(catalogue, "load", lambda name: Failing)
-    assert cli.main(["run", "pendulum"]) == 1
+    monkeypatch.setattr(examples, "load", lambda name: Failing)
+    assert arguments.main(["run", "pendulum"]) == 1
     assert capsys.readouterr().err == "sharnir: pendulum: the check failed: too far\n"
 
 
 @pytest.mark.parametrize("command", ["info", "run", "view"])
 def test_an_unknown_example_is_told_in_one_line(command, capsys):
-    assert cli.main([command, "perpetuum"]) == 2
+    assert arguments.main([command, "perpetuum"]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and "'perpetuum'" in err and "pendulum" in err
 
@@ -73,13 +73,13 @@ def test_an_unknown_example_is_told_in_one_line(command, capsys):
     [[], ["dance"], ["view", "pendulum", "--dt", "-1"], ["view", "pendulum", "--dt", "x"], ["view", "pendulum", "--port", "0"]],
 )
 def test_wrong_words_end_with_2_and_without_a_traceback(words, capsys):
-    assert cli.main(words) == 2
+    assert arguments.main(words) == 2
     err = capsys.readouterr().err
     assert "usage:" in err and "Traceback" not in err
 
 
 def test_demo_prints_finite_numbers_and_writes_pictures(capsys, tmp_path):
-    assert cli.main(["demo", "--out", str(tmp_path / "new")]) == 0
+    assert arguments.main(["demo", "--out", str(tmp_path / "new")]) == 0
     out = capsys.readouterr().out
     for name, dt, lost in (("swinging door", 1e-2, 2.5), ("chain", 1e-3, 1.0)):
         line = next(line for line in out.splitlines() if line.startswith(name))
@@ -110,7 +110,7 @@ def test_a_missing_package_is_told_in_one_line(words, package, extra, capsys, mo
         return real(name)
 
     monkeypatch.setattr(view.importlib, "import_module", without)
-    assert cli.main(words) == 1
+    assert arguments.main(words) == 1
     assert capsys.readouterr().err == f'sharnir: {package} is not installed: pip install "sharnir[{extra}]"\n'
 
 
@@ -124,8 +124,8 @@ def test_ctrl_c_ends_without_a_traceback(capsys, monkeypatch):
     def interrupted(name: str) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(catalogue, "load", interrupted)
-    assert cli.main(["run", "pendulum"]) == 130
+    monkeypatch.setattr(examples, "load", interrupted)
+    assert arguments.main(["run", "pendulum"]) == 130
     assert "Traceback" not in capsys.readouterr().err
 
 
@@ -147,11 +147,11 @@ def test_a_file_of_ones_own_is_shown(text, dt, tmp_path, monkeypatch):
     monkeypatch.setattr(viewer, "serve", lambda sim, title, **options: shown.append((sim, title, options)))
     file = tmp_path / "my_scene.py"
     file.write_text(text + "\ndef control(sim):\n    pass\n")
-    assert cli.main(["view", str(file), "--speed", "0.5", "--plot", "sim.energy"]) == 0
+    assert arguments.main(["view", str(file), "--speed", "0.5", "--plot", "sim.energy"]) == 0
     sim, title, options = shown[0]
     assert title == "my scene" and sim.dt == dt and "ball" in sim.model.body_names
     assert callable(options["control"]) and options["speed"] == 0.5 and options["plot"] == ["sim.energy"]
-    assert cli.main(["view", str(file), "--dt", "0.004"]) == 0 and shown[1][0].dt == 0.004
+    assert arguments.main(["view", str(file), "--dt", "0.004"]) == 0 and shown[1][0].dt == 0.004
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_file_that_holds_no_scene_is_told_in_one_line(text, words, tmp_path, c
     file = tmp_path / "mine.py"
     if text is not None:
         file.write_text(text)
-    assert cli.main(["view", str(file)]) == 2
+    assert arguments.main(["view", str(file)]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and words in err and str(file) in err
 
@@ -179,12 +179,12 @@ def test_a_robot_is_shown(monkeypatch):
     shown = []
     viewer = pytest.importorskip("sharnir.view.viewer", exc_type=ImportError)
     monkeypatch.setattr(viewer, "serve", lambda sim, title, **options: shown.append(sim))
-    assert cli.main(["view", str(Path(__file__).parent / "data" / "arm.urdf")]) == 0
+    assert arguments.main(["view", str(Path(__file__).parent / "data" / "arm.urdf")]) == 0
     assert shown[0].model.joint_names
 
 
 def test_every_example_says_what_one_sees():
-    assert all(catalogue.summary(path) for path in catalogue.examples().values())
+    assert all(examples.summary(path) for path in examples.examples().values())
 
 
 def test_kernels_are_compiled_for_a_device_into_a_folder(tmp_path, monkeypatch, capsys):
@@ -195,11 +195,11 @@ def test_kernels_are_compiled_for_a_device_into_a_folder(tmp_path, monkeypatch, 
         return SimpleNamespace(returncode=0)
 
     monkeypatch.setattr(commands.subprocess, "run", run)
-    assert cli.main(["warmup", "--into", str(tmp_path / "kernels")]) == 0
+    assert arguments.main(["warmup", "--into", str(tmp_path / "kernels")]) == 0
     (command, env), told = begun[0], capsys.readouterr().out
-    assert command[1:] == ["-m", "sharnir.cli", "warmup", "--device", "cpu"]
+    assert command[1:] == ["-m", "sharnir", "warmup", "--device", "cpu"]
     assert importlib.util.find_spec(command[2]).submodule_search_locations is None, "a package cannot be run: it has no __main__"
     assert env["WARP_CACHE_PATH"] == str(tmp_path / "kernels")
     assert (tmp_path / "kernels").is_dir() and f"WARP_CACHE_PATH={tmp_path / 'kernels'}" in told
-    assert cli.main(["warmup", "--device", "cuda:77"]) != 0
+    assert arguments.main(["warmup", "--device", "cuda:77"]) != 0
     assert "device 'cuda:77' is not here; known: 'cpu'" in capsys.readouterr().err

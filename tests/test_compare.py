@@ -5,8 +5,8 @@ import pytest
 from conftest import load_example
 
 import sharnir as sh
-from sharnir.cli import main
-from sharnir.compare import Row
+from sharnir.cli.arguments import main
+from sharnir.study.compare import Row
 
 
 @pytest.mark.parametrize("name", ["double_pendulum", "chain", "tumbling_body", "spinning_top"])

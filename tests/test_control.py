@@ -5,7 +5,7 @@ import pytest
 
 import sharnir as sh
 from sharnir.control import PID, Spline, Trapezoid, computed_torque, gravity_compensation
-from sharnir.spatial import quat_exp, quat_multiply, quat_rotate
+from sharnir.core.spatial import quat_exp, quat_multiply, quat_rotate
 
 
 def pendulum(length=1.0, mass=2.0, **hinge):

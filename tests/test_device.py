@@ -5,18 +5,18 @@ import pytest
 import warp as wp
 from conftest import device
 
-from sharnir import joint_geometry as joints
-from sharnir import rows, spatial
-from sharnir.direct.energy import means as turns
+from sharnir.core import spatial
+from sharnir.core.spatial import quat_exp, quat_multiply, quat_rotate, quat_to_matrix, skew
+from sharnir.core.types import mat33, real, vec3
+from sharnir.engine.articulated import matrices, passes
+from sharnir.engine.direct.energy import means as turns
+from sharnir.engine.rope import bend, terms
+from sharnir.engine.rope import means as rope_means
 from sharnir.laws import prepare as laws
-from sharnir.laws import solve
+from sharnir.laws import rows, solve
 from sharnir.laws.solve import friction_3d
-from sharnir.rope import bend, terms
-from sharnir.rope import means as rope_means
-from sharnir.rope.view import bend_and_twist
-from sharnir.spatial import quat_exp, quat_multiply, quat_rotate, quat_to_matrix, skew
-from sharnir.tree import matrices, passes
-from sharnir.types import mat33, real, vec3
+from sharnir.model import joint_geometry as joints
+from sharnir.runtime.rope_view import bend_and_twist
 
 SEEDS = range(5)
 

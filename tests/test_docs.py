@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import sharnir as sh
-from sharnir import catalogue
+from sharnir.cli import examples
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -52,7 +52,7 @@ def test_the_version_is_told_once():
 
 def test_every_example_has_its_picture():
     names = {p.stem for p in (DOCS / "images" / "gallery").glob("*.png")}
-    assert set(catalogue.examples()) <= names, "python docs/tools/pictures.py makes them"
+    assert set(examples.examples()) <= names, "python docs/tools/pictures.py makes them"
     size = sum(p.stat().st_size for p in (DOCS / "images").rglob("*.*"))
     print(f"pictures: {size / 1e6:.2f} MB")
     assert size < 3e6

@@ -5,7 +5,7 @@ import pytest
 
 import sharnir as sh
 from sharnir import dynamics as dyn
-from sharnir.spatial import quat_exp, quat_rotate
+from sharnir.core.spatial import quat_exp, quat_rotate
 
 KINDS = [
     sh.Revolute("y"), sh.Revolute((0.3, -0.5, 0.8)), sh.Prismatic("x"), sh.Cylindrical("z"), sh.Universal(("x", "y")),

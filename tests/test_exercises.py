@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.exercises.exercise import Exercise, Failure, Fault, Goal, Session, Within
-from sharnir.exercises.three import EXERCISES
+from sharnir.trainer.exercises.exercise import Exercise, Failure, Fault, Goal, Session, Within
+from sharnir.trainer.exercises.three import EXERCISES
 
 
 @functools.cache

@@ -3,8 +3,8 @@
 import pytest
 
 import sharnir as sh
-from sharnir.failures import fail, forget, repair, weather
-from sharnir.machines.krt100 import Krt100
+from sharnir.machine_models.krt100 import Krt100
+from sharnir.trainer.failures import fail, forget, repair, weather
 
 
 def hinges():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir import cli
+from sharnir.cli import arguments
 from sharnir.io import mcap
 from sharnir.io.check import check_file
 from sharnir.io.scene_file import read_text
@@ -112,8 +112,8 @@ def test_a_scene_file_reads_inside_its_folder(apart, capsys):
         assert check_file(file)[0]
     file.write_text('include = "../secret.toml"\n')
     assert "door" in sh.load_scene(file, roots=[apart]).bodies and not check_file(file, roots=[apart])[0]
-    assert cli.main(["check", str(file)]) == 1 and "--root on the command line" in capsys.readouterr().err
-    assert cli.main(["check", str(file), "--root", str(apart)]) == 0
+    assert arguments.main(["check", str(file)]) == 1 and "--root on the command line" in capsys.readouterr().err
+    assert arguments.main(["check", str(file), "--root", str(apart)]) == 0
     with pytest.raises(sh.SceneError, match="load_scene: roots is a list of folders"):
         sh.load_scene(file, roots=str(apart))
     (apart / "own" / "in.toml").write_text(HINGE)
@@ -212,20 +212,20 @@ def test_replay_runs_no_code_unless_it_is_trusted(tmp_path, capsys, monkeypatch)
     sim = door()
     with sim.record_to(file, name=str(script)):
         sim.step(20)
-    assert cli.main(["replay", str(file)]) == 0 and not marker.exists()
+    assert arguments.main(["replay", str(file)]) == 0 and not marker.exists()
     assert "equal in every bit" in capsys.readouterr().out
-    assert cli.main(["view", str(file), "--html", str(tmp_path / "a.html")]) == 0 and not marker.exists()
+    assert arguments.main(["view", str(file), "--html", str(tmp_path / "a.html")]) == 0 and not marker.exists()
     monkeypatch.setattr("sharnir.io.recorder.described", lambda sim: "")
     sim = door()
     with sim.record_to(file, name=str(script)):
         sim.step(20)
     for command in (["replay", str(file)], ["view", str(file), "--html", str(tmp_path / "b.html")]):
-        assert cli.main(command) == 2 and not marker.exists()
+        assert arguments.main(command) == 2 and not marker.exists()
         told = capsys.readouterr().err
         assert f"names {str(script)!r}, which is not run unasked" in told and f"--trust will run {str(script)!r}" in told
-    assert cli.main(["replay", str(file), "--trust"]) == 0 and marker.exists()
+    assert arguments.main(["replay", str(file), "--trust"]) == 0 and marker.exists()
     marker.unlink()
-    assert cli.main(["replay", str(file), "--scene", str(script)]) == 0 and marker.exists()
+    assert arguments.main(["replay", str(file), "--scene", str(script)]) == 0 and marker.exists()
 
 
 def bomb(path, size, announced, count=1):
@@ -270,7 +270,7 @@ def test_many_small_messages_count_too(tmp_path):
 
 def test_roots_of_a_recording(tmp_path, monkeypatch):
     """The scene inside a recording reads no file outside the current folder, unless told."""
-    from sharnir.subjects import recorded
+    from sharnir.cli.subjects import recorded
 
     (tmp_path / "hills.csv").write_text("0,0\n0,0\n")
     (tmp_path / "here").mkdir()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir import terrain
+from sharnir.geometry import terrain
 
 G = 9.81
 

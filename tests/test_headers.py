@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from sharnir import headers
+from sharnir.core import headers
 
 
 def compiled(number):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.inputs import Controls, Input
+from sharnir.scene.inputs import Controls, Input
 
 SERVO = sh.Servo(velocity=0.0, kd=100.0, max_force=1e4)
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from sharnir import kernel_cache
+from sharnir.core import kernel_cache
 
 SCRIPT = """
 import warp as wp

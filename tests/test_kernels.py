@@ -6,13 +6,13 @@ import pathlib
 import warp as wp
 
 import sharnir
+from sharnir.core.types import MODULES
+from sharnir.engine.guard import JOINTED, TOUCHING, guard_of
 from sharnir.engine.tree.code import SIMULATION, Loop
 from sharnir.engine.tree.forest import BALL, FREE, HINGE
 from sharnir.engine.tree.generic import MODULES as MODULES_OF_TREES
 from sharnir.engine.tree.generic import module_kernel
-from sharnir.guard import JOINTED, TOUCHING, guard_of
-from sharnir.kinematics import read_joints
-from sharnir.types import MODULES
+from sharnir.model.kinematics import read_joints
 
 SOURCES = sorted(pathlib.Path(sharnir.__file__).parent.rglob("*.py"))
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sharnir import types
+from sharnir.core import types
 
 
 class Module:

@@ -12,11 +12,11 @@ import pytest
 from damage import mutated_message
 
 import sharnir as sh
-from sharnir import messages
+from sharnir.core import bounded_json
+from sharnir.core.bounded_json import MessageError, decode, decode_json, same_token
 from sharnir.io.frames import Layout, read_layout
-from sharnir.messages import MessageError, decode, decode_json, same_token
-from sharnir.realtime.board import _OWN, HEAD, MAGIC, VERSION, Watcher
-from sharnir.realtime.streams import Allowance, Stream
+from sharnir.trainer.shared_frames import _OWN, HEAD, MAGIC, VERSION, Watcher
+from sharnir.trainer.streams import Allowance, Stream
 
 DIGITS = "9" * 3000
 
@@ -63,7 +63,7 @@ def test_fields_are_read_by_type():
     with pytest.raises(MessageError, match="'n' is unknown; allowed: x"):
         given.allow_only("x")
     assert given.number("x", 0, 3) == 2.5 and given.numbers("list") == [1.0, 0.0]
-    json.dumps({"error": messages.show("\ud800")}).encode()
+    json.dumps({"error": bounded_json.show("\ud800")}).encode()
 
 
 def test_tokens_are_compared_whatever_the_text():
@@ -177,7 +177,7 @@ class Page:
     """A viewer as the desk sees it; a loop that does what it is asked at once."""
 
     def __init__(self, sim):
-        from sharnir.view.hands import Hands
+        from sharnir.trainer.operator_session import Hands
 
         self.sim, self.loop, self.error, self.paused = sim, self, "", False
         self.hands = Hands(sim, None, lambda sim, worlds: None)
@@ -212,7 +212,7 @@ class Page:
 @pytest.fixture
 def desk():
     pytest.importorskip("viser")
-    from sharnir.view.operator import Desk
+    from sharnir.view.operator_panel import Desk
 
     made = Desk("door", "secret")
     made.viewer = Page(door())
@@ -291,7 +291,7 @@ def test_a_call_that_fails_does_not_end_the_machine():
     """A page's process calls methods of the machine through pipes; one that raises anything is answered with an error."""
     from multiprocessing import Pipe
 
-    from sharnir.realtime.beside import Here, There, answer
+    from sharnir.trainer.session import Here, There, answer
 
     class Broken:
         def fail(self):

@@ -12,8 +12,8 @@ from damage import damaged, unfinished
 
 import sharnir as sh
 from sharnir import dynamics as dyn
+from sharnir.core.spatial import quat_conjugate, quat_multiply, quat_rotate
 from sharnir.io.mjcf import read_mjcf
-from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate
 
 mujoco = pytest.importorskip("mujoco")
 FOLDERS = {"gymnasium": "envs/mujoco/assets", "dm_control": "suite", "gymnasium_robotics": "envs/assets"}

@@ -9,7 +9,7 @@ import sys
 import mutation
 import pytest
 
-from sharnir import snapshots
+from sharnir.runtime import snapshots
 
 HERE = pathlib.Path(__file__).parent
 NEEDS = {"mjcf": "mujoco", "recording": "zstandard"}

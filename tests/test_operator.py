@@ -14,7 +14,7 @@ import pytest
 from conftest import in_time
 
 import sharnir as sh
-from sharnir import catalogue
+from sharnir.cli import examples
 
 pytest.importorskip("viser")
 websockets = pytest.importorskip("websockets")
@@ -22,7 +22,7 @@ from browser import Browser, chromium  # noqa: E402
 
 from sharnir.sensors.noise import FAULTS  # noqa: E402
 from sharnir.view.drive import drive  # noqa: E402
-from sharnir.view.operator import stick  # noqa: E402
+from sharnir.view.operator_panel import stick  # noqa: E402
 from sharnir.view.viewer import Viewer  # noqa: E402
 
 PORT = 8765
@@ -372,7 +372,7 @@ def test_a_key_in_a_browser_opens_the_door(tmp_path):
 )
 def test_machines_are_driven_in_a_browser(name, key, moved, tmp_path):
     chromium()
-    module = catalogue.load(name)
+    module = examples.load(name)
     sim = module.make()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

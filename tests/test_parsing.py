@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from sharnir.spatial import exp_quat, unit
+from sharnir.core.spatial import exp_quat, unit
 
 COUNT = """
 import gc
 import warp as wp
-import sharnir.simulation, sharnir.direct.solver, sharnir.sequential.solver
+import sharnir.runtime.simulation, sharnir.engine.direct.solver, sharnir.engine.sequential.solver
 functions = [f for f in gc.get_objects() if type(f) is wp._src.context.Function and f.func is not None]
 ours = [f for f in functions if f.func.__module__.startswith("sharnir.")]
 print(len(ours), sum("tree" in vars(f.adj) for f in ours))

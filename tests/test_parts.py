@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sharnir.envelope import close_order, factorise, row_ends, substitute
-from sharnir.stepping import dividing, halve
-from sharnir.types import EPSILON, np_real, real
+from sharnir.core.linalg import close_order, factorise, row_ends, substitute
+from sharnir.core.types import EPSILON, np_real, real
+from sharnir.engine.substeps import dividing, halve
 
 wp.set_module_options({"enable_backward": False})
 FINEST = 16

@@ -11,8 +11,8 @@ import pytest
 from conftest import in_time
 
 import sharnir as sh
+from sharnir.core.graphs import Keeper
 from sharnir.io.frames import decode
-from sharnir.launches import Keeper
 
 
 def door(dt=2e-3, **options):

@@ -11,9 +11,9 @@ import pytest
 from conftest import EXAMPLES
 
 import sharnir as sh
-from sharnir import cli
-from sharnir.failures import weather
-from sharnir.io import checkpoint
+from sharnir.cli import arguments
+from sharnir.runtime import checkpoint
+from sharnir.trainer.failures import weather
 
 
 def door(**options):
@@ -295,7 +295,7 @@ def test_controls_and_ropes_are_recorded_and_exported(tmp_path):
 
 
 def test_from_the_command_line(tmp_path, capsys):
-    from sharnir.cli import main
+    from sharnir.cli.arguments import main
 
     out = tmp_path / "door.mcap"
     assert main(["record", "swinging_door", "--out", str(out), "--duration", "0.5"]) == 0
@@ -312,6 +312,6 @@ def test_from_the_command_line(tmp_path, capsys):
 def test_a_recording_of_a_scene_file_becomes_a_page(tmp_path, capsys):
     scene, file, page = tmp_path / "door.toml", tmp_path / "run.mcap", tmp_path / "run.html"
     scene.write_text((pathlib.Path(EXAMPLES) / "scenes" / "door.toml").read_text())
-    assert cli.main(["record", str(scene), "--duration", "0.5", "--out", str(file)]) == 0
-    assert cli.main(["view", str(file), "--html", str(page)]) == 0
+    assert arguments.main(["record", str(scene), "--duration", "0.5", "--out", str(file)]) == 0
+    assert arguments.main(["view", str(file), "--html", str(page)]) == 0
     assert str(page) in capsys.readouterr().out and "door" in page.read_text()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.view import MissingExtra
+from sharnir.core.extras import MissingExtra
 
 
 def swing(**options):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from conftest import device
 
+from sharnir.core.spatial import quat_exp, quat_multiply, quat_to_matrix, skew
 from sharnir.emit.algebra import Matrix, Quaternion, Vector
-from sharnir.rope import bend as warped
-from sharnir.rope import equations as rope
-from sharnir.rope import means
-from sharnir.spatial import quat_exp, quat_multiply, quat_to_matrix, skew
+from sharnir.engine.rope import bend as warped
+from sharnir.engine.rope import equations as rope
+from sharnir.engine.rope import means
 
 SEEDS = range(5)
 

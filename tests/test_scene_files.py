@@ -10,11 +10,11 @@ from conftest import EXAMPLES, load_example
 from damage import damaged, unfinished
 
 import sharnir as sh
-from sharnir import cli
+from sharnir.cli import arguments
+from sharnir.core.spatial import quat_exp, quat_multiply, quat_rotate
 from sharnir.io.check import check_file
 from sharnir.io.scene_file import Reader, read_text
 from sharnir.io.write import content, difference, said_again, scene_text
-from sharnir.spatial import quat_exp, quat_multiply, quat_rotate
 
 SCENES = pathlib.Path(EXAMPLES) / "scenes"
 FEW = (
@@ -285,7 +285,7 @@ def test_all_that_is_wrong_is_told_with_its_place(tmp_path, capsys):
     for pattern in TOLD:
         assert any(re.search(r"^wrong\.toml" + pattern, line) for line in problems), (pattern, problems)
     assert len(problems) == len(TOLD) + 1, problems  # b → a → b is told from either side
-    assert cli.main(["check", str(file)]) == 1
+    assert arguments.main(["check", str(file)]) == 1
     assert capsys.readouterr().err.count("wrong.toml:") == len(problems)
     (tmp_path / "wrong.urdf").write_text(
         "<robot name='r'>\n<link/>\n<link name='a'/>\n<joint name='j' type='hinge'/>\n<joint name='k' type='fixed'/>\n</robot>"
@@ -296,10 +296,10 @@ def test_all_that_is_wrong_is_told_with_its_place(tmp_path, capsys):
 
 def test_commands_take_scene_files(capsys):
     door = str(SCENES / "door.toml")
-    assert cli.main(["check", door, "--set", "friction=3"]) == 0
-    assert cli.main(["info", door]) == 0 and "Revolute" in capsys.readouterr().out
-    assert cli.main(["run", door, "--duration", "0.1"]) == 0 and "10 ms, sequential" in capsys.readouterr().out
-    assert cli.main(["run", door, "--set", "fraction=3"]) == 1 and "is 'friction' meant" in capsys.readouterr().err
+    assert arguments.main(["check", door, "--set", "friction=3"]) == 0
+    assert arguments.main(["info", door]) == 0 and "Revolute" in capsys.readouterr().out
+    assert arguments.main(["run", door, "--duration", "0.1"]) == 0 and "10 ms, sequential" in capsys.readouterr().out
+    assert arguments.main(["run", door, "--set", "fraction=3"]) == 1 and "is 'friction' meant" in capsys.readouterr().err
 
 
 def attack(texts, seeds, folder):

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import sharnir as sh
+from sharnir.core.spatial import quat_exp, quat_rotate
 from sharnir.errors import SceneError, SimulationError
-from sharnir.exercises.exercise import Exercise, Failure, Goal, Session, Within
-from sharnir.failures import fail, repair
 from sharnir.io.write import difference
 from sharnir.sensors import DepthCamera, Distance, ForceTorque, Lidar, Noise
-from sharnir.spatial import quat_exp, quat_rotate
+from sharnir.trainer.exercises.exercise import Exercise, Failure, Goal, Session, Within
+from sharnir.trainer.failures import fail, repair
 
 X, UP = np.array([1.0, 0, 0]), np.array([0, 0, 1.0])
 

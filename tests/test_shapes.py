@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from scipy.spatial.transform import Rotation
 
 from sharnir.errors import SceneError
-from sharnir.shapes import (
+from sharnir.geometry.shapes import (
     Box,
     Capsule,
     Compound,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sharnir.shorten import shorten
-from sharnir.types import load_modules
+from sharnir.core.shorten import shorten
+from sharnir.core.types import load_modules
 
 
 @wp.struct

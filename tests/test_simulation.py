@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.rope.solver import SolverRope
-from sharnir.spatial import quat_exp, quat_rotate
+from sharnir.core.spatial import quat_exp, quat_rotate
+from sharnir.engine.rope.solver import SolverRope
 
 
 def falling(**options):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.io import checkpoint
+from sharnir.runtime import checkpoint
 
 SOLVERS = ("direct", "sequential")
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from sharnir import SceneError
-from sharnir.spatial import (
+from sharnir.core.spatial import (
     frame_from_axes,
     matrix_to_quat,
     quat_conjugate,

@@ -15,9 +15,9 @@ import pytest
 
 import sharnir as sh
 from sharnir.io.frames import decode
-from sharnir.realtime import channels
-from sharnir.realtime.board import Board, Watcher
-from sharnir.realtime.streams import Stream
+from sharnir.trainer import channels
+from sharnir.trainer.shared_frames import Board, Watcher
+from sharnir.trainer.streams import Stream
 
 client = pytest.importorskip("websockets.sync.client")
 RECEIVER = Path(__file__).parent.parent / "examples" / "receivers" / "receiver.py"
@@ -151,7 +151,8 @@ def test_the_receiver_of_thirty_lines_receives():
     assert len(seen) == 30 and "door" in seen[-1][1] and len(seen[-1][1]["door"]) == 7
 
 
-WATCH = "import sys; from sharnir.realtime.board import Watcher; f = Watcher(sys.argv[1]).latest(); print(f.time, *f.position[0])"
+WATCH = """import sys; from sharnir.trainer.shared_frames import Watcher
+f = Watcher(sys.argv[1]).latest(); print(f.time, *f.position[0])"""
 
 
 def show_on_a_board(look):

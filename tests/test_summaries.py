@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir import summaries
+from sharnir.core import summaries
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from conftest import in_time
 
 import sharnir as sh
-from sharnir.spatial import quat_exp
+from sharnir.core.spatial import quat_exp
 
 SOLVERS = ("direct", "sequential")
 SLOW = 4.0  # this machine's cores are shared: times may be so many times the figure
@@ -295,7 +295,7 @@ def test_bound_dynamics_are_the_functions_and_quick():
 
 def test_help_comes_at_once():
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([sys.executable, "-m", "sharnir.cli", "--help"], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-m", "sharnir", "--help"], capture_output=True, text=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     print(f"--help took {took:.2f} s of a processor")

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.sweeps import executors
-from sharnir.sweeps.design import design
-from sharnir.sweeps.job import Runner
-from sharnir.sweeps.run import _job, _part
+from sharnir.study import executors
+from sharnir.study.design import design
+from sharnir.study.job import Runner
+from sharnir.study.run import _job, _part
 
 INERTIA = 20.0 * (0.9**2 / 3 + 0.04**2 / 12)  # kg·m², of a door of 20 kg about its hinge
 
@@ -226,7 +226,7 @@ def angle(sim):
 
 
 def test_the_command(tmp_path, capsys, monkeypatch):
-    from sharnir.cli import main
+    from sharnir.cli.arguments import main
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "door_of_mine.py").write_text(FILE)
@@ -243,7 +243,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):
 
 def test_an_example_by_its_name(tmp_path, capsys, example):
     """The runs are those of its own simulation, told the same."""
-    from sharnir.cli import main
+    from sharnir.cli.arguments import main
 
     out, words = tmp_path / "dry.parquet", ["--measure", "joint/hinge.q", "--duration", "0.1"]
     assert main(["sweep", "dry_pendulum", "--vary", "joint/hinge.friction=0.1,0.4", "--out", str(out), *words]) == 0

@@ -9,8 +9,8 @@ import warp as wp
 import sharnir as sh
 from sharnir.collision import collide
 from sharnir.collision.collider import Collider
-from sharnir.sequential import bodies
-from sharnir.trimming import Absent, trimmed
+from sharnir.core.trimming import Absent, trimmed
+from sharnir.engine.sequential import bodies
 
 SOURCE = """
 def f(s, kind, n, rough):

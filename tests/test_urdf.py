@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import sharnir as sh
+from sharnir.core.spatial import quat_rotate
 from sharnir.io import load_urdf
-from sharnir.spatial import quat_rotate
 
 DATA = pathlib.Path(__file__).parent / "data"
 INERTIAL = "<inertial><mass value='1'/><inertia ixx='0.1' iyy='0.1' izz='0.1'/></inertial>"

@@ -13,8 +13,8 @@ from conftest import in_time
 import sharnir as sh
 
 pytest.importorskip("viser")
-from sharnir.realtime.mirror import Mirror, take
-from sharnir.spatial import quat_rotate
+from sharnir.core.spatial import quat_rotate
+from sharnir.trainer.mirror import Mirror, take
 from sharnir.view import picture, pieces
 from sharnir.view.viewer import Viewer
 
@@ -302,7 +302,7 @@ def test_figures(value, text):
 
 
 def test_an_address_that_cannot_be_served_on_is_an_error_at_once(monkeypatch):
-    from sharnir.view import gate
+    from sharnir.trainer import access_guard
 
     sim = scene_of_everything()
     with socket.socket() as busy:
@@ -317,11 +317,11 @@ def test_an_address_that_cannot_be_served_on_is_an_error_at_once(monkeypatch):
             sim.view(port=port, host="192.0.2.1", block=False)
         with pytest.raises(sh.SimulationError, match="host is a text"):
             sim.view(port=port, host=None, block=False)
-        monkeypatch.setattr(gate, "TRIED", 1)
+        monkeypatch.setattr(access_guard, "TRIED", 1)
         with pytest.raises(sh.SimulationError, match=rf"port {port} of 127\.0\.0\.1 is busy"):
             sim.view(port=port, block=False)
         assert time.monotonic() - started < 5
-        monkeypatch.setattr(gate, "TRIED", 100)
+        monkeypatch.setattr(access_guard, "TRIED", 100)
         shown = Viewer(sim, port=port)  # a busy port: the next free one is taken
         assert shown.server.get_port() != port
         shown.stop()

@@ -13,8 +13,9 @@ import pytest
 import sharnir as sh
 
 pytest.importorskip("viser")
-from sharnir.spatial import quat_conjugate, quat_rotate
-from sharnir.view import gate, panel, picture
+from sharnir.core.spatial import quat_conjugate, quat_rotate
+from sharnir.trainer import access_guard
+from sharnir.view import panel, picture
 from sharnir.view.viewer import Viewer
 
 DT = 1e-3
@@ -360,10 +361,10 @@ def test_only_pages_of_this_server_are_let_in(viewer):
 def test_a_server_for_others_is_asked_for_by_number_or_by_its_name():
     mine = socket.gethostname().lower()
     for host in ("192.168.1.5:8080", "[fe80::1]:8080", "localhost:8080", f"{mine}:8080"):
-        assert gate.allowed("0.0.0.0", host, f"http://{host}") == "", host
+        assert access_guard.allowed("0.0.0.0", host, f"http://{host}") == "", host
     for host in ("evil.example:8080", "192.168.1.5.evil.example", "", None):
-        assert gate.allowed("0.0.0.0", host, None), host
-    assert gate.allowed("0.0.0.0", "192.168.1.5:8080", "http://192.168.1.6:8080")
+        assert access_guard.allowed("0.0.0.0", host, None), host
+    assert access_guard.allowed("0.0.0.0", "192.168.1.5:8080", "http://192.168.1.6:8080")
 
 
 def test_a_page_gets_no_tunnel_to_the_outside(viewer):

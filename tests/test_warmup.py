@@ -2,8 +2,8 @@
 
 import warp as wp
 
-from sharnir import warmup
-from sharnir.types import load_modules
+from sharnir.cli import warmup
+from sharnir.core.types import load_modules
 
 
 def test_what_the_cache_does_not_have_is_compiled_ahead(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ import sys
 import warnings
 
 import sharnir as sh
-from sharnir import catalogue
+from sharnir.cli import examples
 from sharnir.view.video import Video
 
 IMAGES = pathlib.Path(__file__).parents[1] / "images"
@@ -50,7 +50,7 @@ def advance(sim: sh.Simulation, control: object, duration: float) -> None:
 
 def still(name: str) -> pathlib.Path:
     """An example at its moment."""
-    module = catalogue.load(name)
+    module = examples.load(name)
     sim = module.make()
     advance(sim, getattr(module, "control", None), WHEN.get(name, 1.0))
     film = Video(sim, "x.gif", size=SIZE, **FROM.get(name, {}))
@@ -95,7 +95,7 @@ def moving() -> pathlib.Path:
 if __name__ == "__main__":
     warnings.simplefilter("ignore", sh.StepWarning)
     IMAGES.mkdir(exist_ok=True)
-    wanted = sys.argv[1:] or [*catalogue.examples(), "first"]
+    wanted = sys.argv[1:] or [*examples.examples(), "first"]
     for word in wanted:
         try:
             print(moving() if word == "first" else still(word))

@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import sharnir as sh
-from sharnir import catalogue
+from sharnir.cli import examples
 
 IMAGES = pathlib.Path(__file__).parents[1] / "images"
 BLUE, RED, GREY = "#2a6fbb", "#c8453b", "#8a8f98"
@@ -26,7 +26,7 @@ BLUE, RED, GREY = "#2a6fbb", "#c8453b", "#8a8f98"
 
 def watch(name: str, until: float, look: Callable[[Any, sh.Simulation], Any]) -> tuple[Any, np.ndarray, np.ndarray]:
     """An example, run with its own control: its module, times (s) and what was looked at after every step."""
-    module = catalogue.load(name)
+    module = examples.load(name)
     sim, times, seen = module.make(), [], []
     while sim.time < until:
         module.control(sim)

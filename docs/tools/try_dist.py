@@ -15,7 +15,7 @@ TRY = """
 import importlib, pathlib, sys
 import sharnir as sh
 from sharnir import catalogue
-from sharnir.view import MissingExtra
+from sharnir.core.extras import MissingExtra
 assert "site-packages" in sh.__file__ and sh.__version__ == sys.argv[1], (sh.__file__, sh.__version__)
 assert "winch_crane" in catalogue.examples() and "site-packages" in str(catalogue.example_folder())
 root = pathlib.Path(sh.__file__).parent

@@ -6,7 +6,7 @@ import warp as wp
 
 from sharnir.collision.data import Manifold, Solid, column, mat83, put, vec4
 from sharnir.collision.round import nearest_on_segments
-from sharnir.types import mat33, real, vec3
+from sharnir.core.types import mat33, real, vec3
 
 FLAT = wp.constant(real(1.0e-4))  # sin² of the angle below which two edges span no axis
 STRAIGHT = wp.constant(real(1.0 - 1.0e-12))  # cosine: along an axis, but for rounding

@@ -8,9 +8,9 @@ tested against all; pairs are put in order by counting. A thread a world, the sa
 import warp as wp
 
 from sharnir.collision.data import CAPSULE, CONE, CYLINDER, ELLIPSOID, MARGIN, MESH, PLANE, SPHERE, Collision, Solid, column, vec4
-from sharnir.model import DYNAMIC, FIXED
-from sharnir.spatial import matrix
-from sharnir.types import mat33, quat, real, vec3
+from sharnir.core.spatial import matrix
+from sharnir.core.types import mat33, quat, real, vec3
+from sharnir.model.model import DYNAMIC, FIXED
 
 THROWS = wp.constant(real(1.5))  # of the speed at which two bodies meet, that a blow may throw one at
 FAT = wp.constant(real(0.01))  # m, and as much as STEPS steps of its motion

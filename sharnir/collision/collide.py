@@ -10,24 +10,16 @@ from typing import Any
 import warp as wp
 
 from sharnir.collision.broad import find_pairs, note_joints, solid
+from sharnir.collision.contact_cache import far_apart, keep_points, look_at_bodies, opened, stand_still, thrown, wake_touched
 from sharnir.collision.data import BOX, CYLINDER, MARGIN, MESH, PLANE, POINTS_A_PAIR, SPHERE, Collision, Manifold, column, mat83
 from sharnir.collision.disc import beyond, is_wheel
 from sharnir.collision.pairs import meet, speed_at, wheel_on_plane
 from sharnir.collision.round import across, ball_between
-from sharnir.collision.still import (
-    far_apart,
-    keep_points,
-    look_at_bodies,
-    opened,
-    stand_still,
-    thrown,
-    wake_touched,
-)
 from sharnir.collision.surface import mix, write_belt, write_mixed, write_tyre
 from sharnir.collision.terrain import Walk, face_normal, from_outside, triangle_solid, walk_begin, walk_next
-from sharnir.spatial import turned
-from sharnir.trimming import Absent
-from sharnir.types import compile_quickly, copied, real, trimmed_module, vec3
+from sharnir.core.spatial import turned
+from sharnir.core.trimming import Absent
+from sharnir.core.types import compile_quickly, copied, real, trimmed_module, vec3
 
 compile_quickly("sharnir.collision")
 

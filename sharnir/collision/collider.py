@@ -13,9 +13,9 @@ from sharnir.collision.data import Broad, Collision, Contacts, Kept, Materials, 
 from sharnir.collision.describe import CollisionDescription
 from sharnir.collision.material import Material
 from sharnir.collision.tables import material_table, material_values, per_world, shape_table
+from sharnir.core.types import alone, load_modules, np_real, real
 from sharnir.errors import SceneError, SimulationError
-from sharnir.model import DYNAMIC, KEPT, Model, State, fill
-from sharnir.types import alone, load_modules, np_real, real
+from sharnir.model.model import DYNAMIC, KEPT, Model, State, fill
 
 CORNERS, FACES, RIM = 96, 192, 64
 """Room of the generic pair's polytope."""

@@ -18,7 +18,7 @@ from sharnir.collision.data import (
     mat43,
     vec4,
 )
-from sharnir.types import real, vec3
+from sharnir.core.types import real, vec3
 
 ROUNDS = wp.constant(60)
 EXACT = wp.constant(real(1.0e-12))  # of |v|²: as near as rounding lets it come

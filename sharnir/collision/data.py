@@ -6,7 +6,7 @@ by name), so pairs and points come out in the same order too, and b of a pair is
 
 import warp as wp
 
-from sharnir.types import mat33, quat, real, vec3
+from sharnir.core.types import mat33, quat, real, vec3
 
 vec2 = wp.types.vector(length=2, dtype=real)
 vec4 = wp.types.vector(length=4, dtype=real)

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.axes import number
 from sharnir.collision.material import Material, checked
-from sharnir.collision.parts import Part, parts_of, terrain_part
+from sharnir.collision.primitives import Part, parts_of, terrain_part
+from sharnir.core.spatial import direction_of, frame_from_axes
 from sharnir.errors import SceneError
-from sharnir.model import DYNAMIC
-from sharnir.shapes import Compound, Mesh, Shape
-from sharnir.spatial import direction_of, frame_from_axes
+from sharnir.geometry.shapes import Compound, Mesh, Shape
+from sharnir.model.actuators import number
+from sharnir.model.model import DYNAMIC
 
 EVERYTHING = 0x7FFFFFFF
 """A mask that touches all groups."""

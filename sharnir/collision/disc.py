@@ -7,7 +7,7 @@ from sharnir.collision.data import BOX, CYLINDER, Manifold, Solid, column
 from sharnir.collision.faces import plane_rim
 from sharnir.collision.round import across
 from sharnir.collision.terrain import share_of
-from sharnir.types import mat33, real, vec3
+from sharnir.core.types import mat33, real, vec3
 
 
 @wp.func

@@ -8,7 +8,7 @@ import warp as wp
 
 from sharnir.collision.convex import Simplex, row, support, triangle_weights
 from sharnir.collision.data import Collision, Solid, vec4
-from sharnir.types import real, vec3
+from sharnir.core.types import real, vec3
 
 GAIN = wp.constant(real(1.0e-7))  # of the sizes: a corner that is farther by less ends it
 

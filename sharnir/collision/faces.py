@@ -11,7 +11,7 @@ from sharnir.collision.convex import gjk, support
 from sharnir.collision.data import BOX, CONE, CYLINDER, ELLIPSOID, SPHERE, Collision, Manifold, Solid, column, put
 from sharnir.collision.epa import epa
 from sharnir.collision.round import across
-from sharnir.types import real, vec3
+from sharnir.core.types import real, vec3
 
 mat12_3 = wp.types.matrix(shape=(12, 3), dtype=real)
 

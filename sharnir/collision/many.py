@@ -10,9 +10,9 @@ import warp as wp
 
 from sharnir.collision.data import KINDS, Collision, Polytope, ShapeTable, Solid, mat43, vec4
 from sharnir.collision.pairs import manifold
-from sharnir.collision.parts import Part
-from sharnir.spatial import matrix
-from sharnir.types import alone, inline_less, np_real, quat, real, vec3
+from sharnir.collision.primitives import Part
+from sharnir.core.spatial import matrix
+from sharnir.core.types import alone, inline_less, np_real, quat, real, vec3
 
 inline_less("sharnir.collision_many")
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.axes import number
+from sharnir.core.journal import Said
 from sharnir.errors import SceneError, is_positive
-from sharnir.said import Said
+from sharnir.model.actuators import number
 
 
 @dataclass(frozen=True)

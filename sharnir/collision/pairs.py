@@ -3,6 +3,7 @@
 import warp as wp
 
 from sharnir.collision.boxes import box_box, capsule_box, sphere_box
+from sharnir.collision.contact_cache import thrown
 from sharnir.collision.data import (
     BOX,
     CAPSULE,
@@ -22,10 +23,9 @@ from sharnir.collision.data import (
 from sharnir.collision.disc import beyond, is_wheel, on_face, out_of_reach
 from sharnir.collision.faces import convex_convex, plane_ellipsoid, plane_hull, plane_rim
 from sharnir.collision.round import capsule_capsule, plane_box, plane_capsule, plane_sphere, sphere_capsule, sphere_sphere
-from sharnir.collision.still import thrown
 from sharnir.collision.terrain import face_normal
-from sharnir.model import DYNAMIC
-from sharnir.types import real, vec3
+from sharnir.core.types import real, vec3
+from sharnir.model.model import DYNAMIC
 
 CASTS = wp.constant(16)  # places at which a moving pair is looked at, at most
 NEAR = wp.constant(real(1.0e-5))  # m: it has arrived

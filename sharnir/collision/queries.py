@@ -6,12 +6,12 @@
 import warp as wp
 
 from sharnir.collision.broad import solid
+from sharnir.collision.closest_point import Hit, advance, nearest
 from sharnir.collision.data import MESH, PLANE, Collision, Solid
 from sharnir.collision.many import Placed, placed_solid
-from sharnir.collision.nearest import Hit, advance, nearest
 from sharnir.collision.terrain import Walk, face_normal, triangle_solid, walk_begin, walk_next
-from sharnir.spatial import matrix
-from sharnir.types import inline_less, real, vec3
+from sharnir.core.spatial import matrix
+from sharnir.core.types import inline_less, real, vec3
 
 inline_less("sharnir.queries")
 

@@ -8,9 +8,9 @@ import warp as wp
 
 from sharnir.collision.data import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HEIGHTS, HULL, MESH, PLANE, SPHERE, Collision, vec4
 from sharnir.collision.terrain import grid_point
-from sharnir.joint_geometry import frame_from_x
-from sharnir.spatial import matrix
-from sharnir.types import EPSILON, inline_less, mat33, quat, real, vec3
+from sharnir.core.spatial import matrix
+from sharnir.core.types import EPSILON, inline_less, mat33, quat, real, vec3
+from sharnir.model.joint_geometry import frame_from_x
 
 inline_less("sharnir.rays")
 

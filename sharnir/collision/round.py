@@ -6,7 +6,7 @@ Each takes two solids, of the lower kind first, and a margin: points whose gap e
 import warp as wp
 
 from sharnir.collision.data import Manifold, Solid, column, put
-from sharnir.types import real, vec3
+from sharnir.core.types import real, vec3
 
 NOTHING = wp.constant(real(1.0e-12))  # m, a distance that has no direction
 PARALLEL = wp.constant(real(0.998))  # cos² of the angle between axes that touch along a stretch

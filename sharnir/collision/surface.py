@@ -3,7 +3,7 @@
 import warp as wp
 
 from sharnir.collision.data import Collision, vec2
-from sharnir.types import real, vec3
+from sharnir.core.types import real, vec3
 
 
 @wp.struct

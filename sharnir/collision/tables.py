@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from sharnir.collision.bvh import mesh_tree
 from sharnir.collision.data import KINDS, Materials, ShapeTable, vec2
 from sharnir.collision.describe import CollisionDescription
 from sharnir.collision.material import Material
-from sharnir.collision.trees import mesh_tree
-from sharnir.types import np_real, quat, real, vec3
+from sharnir.core.types import np_real, quat, real, vec3
 
 WIDE = 10.0
 """A shape so many times larger than the median is not swept but tested against all."""

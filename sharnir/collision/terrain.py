@@ -9,7 +9,7 @@ import warp as wp
 from sharnir.collision.broad import half_box
 from sharnir.collision.convex import support
 from sharnir.collision.data import MESH, TRIANGLE, Collision, Manifold, Solid, column, put
-from sharnir.types import mat33, real, vec3
+from sharnir.core.types import mat33, real, vec3
 
 INSIDE = wp.constant(real(1.0e-3))  # of a triangle: a point so far from its edges is within
 FACE = wp.constant(real(0.9999))  # cosine: a normal is meant to be that of the face,

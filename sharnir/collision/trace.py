@@ -12,9 +12,9 @@ import warp as wp
 from sharnir.collision.collider import Collider
 from sharnir.collision.data import Collision, vec4
 from sharnir.collision.rays import Eye, Faces, Lines, trace_eye, trace_many
+from sharnir.core.graphs import LOCK, Recorded, record, replayer
+from sharnir.core.types import alone, load_modules, np_real, quat, real, vec3
 from sharnir.errors import SimulationError
-from sharnir.launches import LOCK, Recorded, record, replayer
-from sharnir.types import alone, load_modules, np_real, quat, real, vec3
 
 BUSY = 1 << 16
 """Threads that a GPU wants to have: tiles are smaller where rays are few."""

@@ -10,7 +10,7 @@ from typing import Any
 from sharnir.errors import SceneError, SceneFileError, SceneWarning
 from sharnir.io.scene_file import Reader, load_scene
 from sharnir.io.xml import FilePath
-from sharnir.scene import Scene
+from sharnir.scene.scene import Scene
 
 
 def check_file(path: FilePath, *, roots: Sequence[FilePath] = (), **parameters: Any) -> tuple[list[str], list[str]]:

@@ -25,10 +25,10 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.bounded_json import Message
+from sharnir.core.bounded_json import decode as decode_message
+from sharnir.core.spatial import quat_rotate
 from sharnir.errors import SimulationError
-from sharnir.messages import Message
-from sharnir.messages import decode as decode_message
-from sharnir.spatial import quat_rotate
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any

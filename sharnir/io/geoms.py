@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from sharnir.collision.material import Material
+from sharnir.core.spatial import quat_conjugate, quat_multiply, quat_rotate, quat_to_matrix
 from sharnir.errors import SceneError
+from sharnir.geometry.shapes import Array, Box, Capsule, Cylinder, Ellipsoid, Mesh, Shape, Sphere
 from sharnir.io.meshes import Drawing, Skin
-from sharnir.shapes import Array, Box, Capsule, Cylinder, Ellipsoid, Mesh, Shape, Sphere
-from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate, quat_to_matrix
 
 PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)
 MAKERS: dict[int, Callable[[Any], Callable[..., Shape]]] = {

@@ -14,11 +14,11 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from sharnir.core.spatial import quat_to_matrix
 from sharnir.errors import SceneError
+from sharnir.geometry.shapes import Array, Box, Capsule, Compound, Cylinder, MassProperties, PointMass, Shape, Sphere, Triangles
 from sharnir.io.folders import Folders
 from sharnir.io.xml import Element, FilePath, log, make_parser, parse, read_bytes
-from sharnir.shapes import Array, Box, Capsule, Compound, Cylinder, MassProperties, PointMass, Shape, Sphere, Triangles
-from sharnir.spatial import quat_to_matrix
 
 MESH_FORMATS = ("stl", "obj", "ply", "off", "dae", "glb", "gltf")
 PAINTED = ("vertex", "face", "texture")

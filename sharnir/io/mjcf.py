@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.axes import Friction
+from sharnir.core.spatial import frame_from_axes, quat_conjugate, quat_multiply, quat_rotate
 from sharnir.errors import SceneError, is_positive
+from sharnir.geometry.shapes import Array, MassProperties, combine
 from sharnir.io.folders import Folders
 from sharnir.io.geoms import Geoms, Rules, matrix_quat
 from sharnir.io.mjcf_drives import add_actuators, add_equalities, add_tendons, drive_of
 from sharnir.io.mjcf_files import check_model
 from sharnir.io.mjcf_sensors import add_cameras, add_sensors
 from sharnir.io.xml import FilePath, naming, read_xml
-from sharnir.joints import Free, Joint, Prismatic, Revolute, Spherical
-from sharnir.scene import Scene
-from sharnir.shapes import Array, MassProperties, combine
-from sharnir.spatial import frame_from_axes, quat_conjugate, quat_multiply, quat_rotate
+from sharnir.model.actuators import Friction
+from sharnir.model.joint_types import Free, Joint, Prismatic, Revolute, Spherical
+from sharnir.scene.scene import Scene
 
 LIFT = 1e-12
 FREE, BALL, SLIDE, HINGE = range(4)
@@ -152,7 +152,7 @@ def read_mjcf(
 
 def compiled(file: Path, folders: Folders) -> tuple[Any, Any]:
     """The model as MuJoCo compiles it, and its data at the start."""
-    from sharnir.view import MissingExtra
+    from sharnir.core.extras import MissingExtra
 
     try:
         import mujoco

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.axes import Servo
+from sharnir.core.spatial import quat_conjugate, quat_multiply, quat_rotate
 from sharnir.errors import SceneError
-from sharnir.joints import Fixed, Gear, Spherical
-from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate
+from sharnir.model.actuators import Servo
+from sharnir.model.joint_types import Fixed, Gear, Spherical
 
 UNBOUNDED = 1e3
 """Of a control whose actuator has no range."""

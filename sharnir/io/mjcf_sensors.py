@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.spatial import quat_conjugate, quat_multiply, quat_rotate
 from sharnir.errors import SceneError
-from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate
 
 FARTHEST = 1e6
 """m, of a range finder without a cutoff."""

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from sharnir import axes, cable_tables, joints, shapes, terrain
 from sharnir.collision import material
 from sharnir.errors import SceneError
+from sharnir.geometry import shapes, terrain
 from sharnir.io import meshes
+from sharnir.model import actuators, cable_tables, joint_types
 from sharnir.sensors import noise
 
 MACHINES = ("crane", "excavator", "forklift", "krt100", "mf4", "tracks", "truck", "vehicles", "wheels")
@@ -63,7 +64,7 @@ def packed(values: np.ndarray) -> dict[str, Any]:
 @functools.cache
 def kinds() -> dict[str, Callable[..., Any]]:
     """Everything that `type` may name."""
-    modules = [shapes, axes, joints, cable_tables, material, terrain, meshes, noise]
+    modules = [shapes, actuators, joint_types, cable_tables, material, terrain, meshes, noise]
     modules += [importlib.import_module(f"sharnir.machines.{name}") for name in MACHINES]
     out: dict[str, Callable[..., Any]] = {}
     for module in modules:

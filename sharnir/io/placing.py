@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.descriptions import vector
+from sharnir.core.spatial import quat_multiply, quat_rotate, unit_quat
 from sharnir.errors import SceneError, as_numbers
-from sharnir.spatial import quat_multiply, quat_rotate, unit_quat
+from sharnir.model.descriptions import vector
 
 Pose = tuple[np.ndarray, np.ndarray]  # position (m), unit quaternion (x, y, z, w)
 HERE: Pose = (np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]))

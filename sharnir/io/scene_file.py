@@ -19,7 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.engine.rope.describe import MAX_SEGMENTS
 from sharnir.errors import SceneError, SceneFileError
+from sharnir.geometry.terrain import Terrain
 from sharnir.io.expressions import evaluate, fill_in
 from sharnir.io.folders import Folders
 from sharnir.io.lines import Keys, key_lines, line_of
@@ -27,10 +29,8 @@ from sharnir.io.objects import PATHS, array, kinds, machines, meant, misfit, tak
 from sharnir.io.placing import HERE, compose, place_arguments
 from sharnir.io.scopes import Document, Entry, Failed, Names, Scope
 from sharnir.io.xml import FilePath, read_bytes
-from sharnir.joints import Gear, Joint
-from sharnir.rope.describe import MAX_SEGMENTS
-from sharnir.scene import Scene
-from sharnir.terrain import Terrain
+from sharnir.model.joint_types import Gear, Joint
+from sharnir.scene.scene import Scene
 
 DEEPEST, MOST = 20, 200_000
 """Parts and files inside each other; entries of a scene."""
@@ -256,7 +256,7 @@ class Reader:
 
     def head(self, documents: list[Document], scope: Scope) -> None:
         """Gravity, contact, and what a simulation of it is to be like."""
-        from sharnir.simulation import Simulation
+        from sharnir.runtime.simulation import Simulation
 
         wanted: dict[str, tuple[dict[str, Any], Any]] = {"scene": ({}, Scene), "simulation": ({}, Simulation)}
         for document in documents:

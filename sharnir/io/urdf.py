@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.axes import Servo
+from sharnir.core.spatial import quat_conjugate, quat_exp, quat_multiply, quat_rotate, quat_to_matrix, unit_quat
 from sharnir.errors import SceneError, SceneFileError, is_positive
+from sharnir.geometry.shapes import TRIANGLE_SLACK, Array, MassProperties, Shape, combine
 from sharnir.io.meshes import Drawing, Maker, Meshes, read_geometry
 from sharnir.io.xml import Element, FilePath, log, naming, read_xml
-from sharnir.joints import Fixed, Free, Gear, Joint, Planar, Prismatic, Revolute, Spherical
-from sharnir.scene import Scene
-from sharnir.shapes import TRIANGLE_SLACK, Array, MassProperties, Shape, combine
-from sharnir.spatial import quat_conjugate, quat_exp, quat_multiply, quat_rotate, quat_to_matrix, unit_quat
+from sharnir.model.actuators import Servo
+from sharnir.model.joint_types import Fixed, Free, Gear, Joint, Planar, Prismatic, Revolute, Spherical
+from sharnir.scene.scene import Scene
 
 Pose = tuple[Array, Array]  # position (m), unit quaternion (x, y, z, w)
 HERE: Pose = (np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]))

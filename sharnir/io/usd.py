@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.extras import need
 from sharnir.errors import SimulationError
-from sharnir.view import need
 
 SUFFIXES = (".usda", ".usdc", ".usd", ".usdz")
 

@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.axes import Battery
 from sharnir.collision.material import Material
+from sharnir.core.journal import Call, Said, Told, named
 from sharnir.errors import SceneError, SceneWarning
-from sharnir.inputs import Input
+from sharnir.geometry.shapes import Mesh
 from sharnir.io.folders import everywhere
 from sharnir.io.objects import PATHS, kinds, packed
 from sharnir.io.scene_file import SECTIONS, read_text
 from sharnir.io.xml import FilePath
-from sharnir.joints import Joint
-from sharnir.said import Call, Said, Told, named
-from sharnir.scene import Scene
-from sharnir.shapes import Mesh
+from sharnir.model.actuators import Battery
+from sharnir.model.joint_types import Joint
+from sharnir.scene.inputs import Input
+from sharnir.scene.scene import Scene
 
 LONG = 64
 """An array of more numbers is written packed."""

@@ -16,7 +16,7 @@ from xml.parsers import expat
 import numpy as np
 
 from sharnir.errors import SceneError, SceneFileError
-from sharnir.shapes import Array
+from sharnir.geometry.shapes import Array
 
 MAX_BYTES = 64 * 2**20
 """Largest file that is read, a mesh likewise."""

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.model import CAST_WORDS, Model, fill
-from sharnir.types import real
+from sharnir.core.types import real
+from sharnir.model.model import CAST_WORDS, Model, fill
 
 CAST = wp.constant(16)  # bit of `Contacts.special`
 

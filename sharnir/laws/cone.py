@@ -8,7 +8,7 @@ is an entry of its own beside the point's, with a moment about the normal and tw
 
 import warp as wp
 
-from sharnir.types import mat33, real, vec3
+from sharnir.core.types import mat33, real, vec3
 
 SWEEPS = wp.constant(60)
 SOLVES = wp.constant(12)  # of Newton's method

@@ -10,7 +10,7 @@ tangential part is solved for p' = D⁻¹p, u' = D u, so that an ellipse is a di
 
 import warp as wp
 
-from sharnir.types import mat33, real, vec2, vec3, vec4, vec6
+from sharnir.core.types import mat33, real, vec2, vec3, vec4, vec6
 
 SLOP = wp.constant(real(1.0e-5))  # m: surfaces that are as near touch, an overlap that is as small is left alone
 FRICTIONLESS = wp.constant(real(1.0e-9))  # coefficients of friction below it are none

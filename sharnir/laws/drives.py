@@ -14,12 +14,12 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.axes import KINDS
-from sharnir.joint_geometry import coordinate, free_axis
-from sharnir.joints import DriveTable
-from sharnir.kinematics import pose_at
-from sharnir.model import DRIVE_WORDS
-from sharnir.types import real, vec3, vec4
+from sharnir.core.types import real, vec3, vec4
+from sharnir.model.actuators import KINDS
+from sharnir.model.joint_geometry import coordinate, free_axis
+from sharnir.model.joint_types import DriveTable
+from sharnir.model.kinematics import pose_at
+from sharnir.model.model import DRIVE_WORDS
 
 WORDS = wp.constant(DRIVE_WORDS)  # commands, and states, of a drive
 SLOWEST = wp.constant(real(0.05))  # of its flow, that a cylinder still has in a cushion's end

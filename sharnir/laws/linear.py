@@ -14,10 +14,10 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.kinematics import pose_at
+from sharnir.core.types import mat33, mat66, real, vec6
 from sharnir.laws.prepare import axis_unit, prepare_laws, resolved
 from sharnir.laws.solve import clamp_sign, held_speed, limit_row, solve_axes, solve_axis
-from sharnir.types import mat33, mat66, real, vec6
+from sharnir.model.kinematics import pose_at
 
 ALL_AT_ONCE = wp.constant(12)  # passes that correct every wrong joint; later ones correct the first alone, which must end
 

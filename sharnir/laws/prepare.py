@@ -7,10 +7,18 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.joint_geometry import JointPose, ball_pull, cardan_limits, child_frame, coordinate, parent_frame, swing_twist_limits
+from sharnir.core.spatial import exp_quat, log_quat
+from sharnir.core.types import mat33, quat, real, vec3
 from sharnir.laws.solve import Laws
-from sharnir.spatial import exp_quat, log_quat
-from sharnir.types import mat33, quat, real, vec3
+from sharnir.model.joint_geometry import (
+    JointPose,
+    ball_pull,
+    cardan_limits,
+    child_frame,
+    coordinate,
+    parent_frame,
+    swing_twist_limits,
+)
 
 INFINITE = wp.constant(real(1.0e30))
 NEAR_LIMIT = wp.constant(real(5.0e-3))  # rad, or of the scene's length: a limit passed by less is returned to by speeds

@@ -16,8 +16,8 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.rows import TINY
-from sharnir.types import mat33, mat66, real, vec3, vec6
+from sharnir.core.types import mat33, mat66, real, vec3, vec6
+from sharnir.laws.rows import TINY
 
 PASSES = wp.constant(24)  # most passes over friction groups and limits of one joint with several axes
 SECULAR_STEPS = wp.constant(30)  # most Newton steps to the size of the slip (`friction_3d`)

@@ -12,11 +12,11 @@ import warp as wp
 
 from sharnir.collision.collider import Collider
 from sharnir.collision.trace import Fan, Sight
-from sharnir.launches import LOCK, record, replayer
+from sharnir.core.graphs import LOCK, record, replayer
+from sharnir.core.types import alone, load_modules, quat, real, vec3
 from sharnir.sensors.frames import Frame
 from sharnir.sensors.kernels import INERTIAL, Probe, ProbeData, measure_probes
 from sharnir.sensors.noise import Noise, Reading, noise_launcher
-from sharnir.types import alone, load_modules, quat, real, vec3
 
 # The Simulation and its sensors; they stand floors above, so that they are not named here.
 Owner = Any

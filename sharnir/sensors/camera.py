@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.spatial import quat_to_matrix
 from sharnir.sensors.fans import DepthCamera
 from sharnir.sensors.frames import Frame, Owner
-from sharnir.spatial import quat_to_matrix
 
 
 class Camera(Frame):

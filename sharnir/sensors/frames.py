@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.descriptions import FrameDescription
+from sharnir.core.spatial import cross, quat_conjugate, quat_multiply, quat_rotate, quat_to_matrix, unit_quat
 from sharnir.errors import Bound, SimulationError, as_numbers
-from sharnir.spatial import cross, quat_conjugate, quat_multiply, quat_rotate, quat_to_matrix, unit_quat
+from sharnir.model.descriptions import FrameDescription
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any

@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from sharnir.types import quat, real, vec3
+from sharnir.core.types import quat, real, vec3
 
 TWO_PI = wp.constant(wp.float64(6.283185307179586))
 FIRST, SECOND = wp.constant(wp.uint64(0xBF58476D1CE4E5B9)), wp.constant(wp.uint64(0x94D049BB133111EB))

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from sharnir.core.types import alone, load_modules, np_real, real
 from sharnir.errors import SceneError, SimulationError, as_numbers, is_positive
 from sharnir.sensors.kernels import NoiseTable, advance_drift, apply_noise, apply_noise_to_many
-from sharnir.types import alone, load_modules, np_real, real
 
 Numbers = float | Sequence[float]
 FEW = 64

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.spatial import quat_conjugate, quat_rotate
 from sharnir.sensors import Frame
-from sharnir.spatial import quat_conjugate, quat_rotate
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any

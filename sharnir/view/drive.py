@@ -17,12 +17,12 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError
 from typing import Any
 
+from sharnir.core.extras import need
 from sharnir.errors import SimulationError
-from sharnir.io.recorder import Recorder
-from sharnir.realtime.beside import There, answer
-from sharnir.realtime.loop import Urgent
-from sharnir.simulation import Simulation
-from sharnir.view import need
+from sharnir.io.record_writer import Recorder
+from sharnir.runtime.simulation import Simulation
+from sharnir.trainer.loop import Urgent
+from sharnir.trainer.session import There, answer
 from sharnir.view.viewer import Control, Viewer, ended_by_hand, runs
 
 BUDGET = 0.8  # of a tick, that its steps may take

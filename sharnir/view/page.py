@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.spatial import quat_rotate
 from sharnir.errors import SimulationError, is_positive
 from sharnir.io.meshes import tints
-from sharnir.recording import Observer
-from sharnir.spatial import quat_rotate
+from sharnir.runtime.log import Observer
 from sharnir.view.picture import Looks, poses
 from sharnir.view.pieces import PALETTE, coil, outermost, round_length
 

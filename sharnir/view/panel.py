@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.axes import DCMotor
-from sharnir.recording import sources
+from sharnir.model.actuators import DCMotor
+from sharnir.runtime.log import sources
 from sharnir.view.pieces import PALETTE
 
 # The Simulation; it stands a floor above, so that it is not named here.

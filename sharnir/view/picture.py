@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.spatial import quat_conjugate, quat_rotate
+from sharnir.core.strided import of_first
 from sharnir.errors import SimulationError
+from sharnir.geometry.shapes import Triangles
 from sharnir.io.meshes import is_painted, paint
-from sharnir.model import FIXED, KINEMATIC
-from sharnir.shapes import Triangles
-from sharnir.spatial import quat_conjugate, quat_rotate
-from sharnir.tables import of_first
+from sharnir.model.model import FIXED, KINEMATIC
 from sharnir.view.pieces import (
     PALETTE,
     Colour,

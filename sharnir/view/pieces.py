@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Shape, Sphere, Triangles
-from sharnir.spatial import quat_rotate
-from sharnir.view import need
+from sharnir.core.extras import need
+from sharnir.core.spatial import quat_rotate
+from sharnir.geometry.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Shape, Sphere, Triangles
 
 Colour = tuple[int, int, int]
 PALETTE: tuple[Colour, ...] = (

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.view import need
+from sharnir.core.extras import need
 
 INK, QUIET, FAINT = "#22303c", "#66737f", "#e4e8ec"
 BLUE, ORANGE, GREEN = "#2f6db5", "#e07b39", "#3a9c76"

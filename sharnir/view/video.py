@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.extras import MissingExtra, need
+from sharnir.core.spatial import quat_rotate
+from sharnir.core.strided import of_first
 from sharnir.errors import SimulationError, is_positive
 from sharnir.io.meshes import is_painted, paint, tints
-from sharnir.recording import Observer
-from sharnir.spatial import quat_rotate
-from sharnir.tables import of_first
-from sharnir.view import MissingExtra, need
+from sharnir.runtime.log import Observer
 from sharnir.view.pieces import PALETTE, coil, joined, part_mesh, round_length
 
 # The Simulation; it stands a floor above, so that it is not named here.

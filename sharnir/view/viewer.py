@@ -3,7 +3,7 @@
     sim.view()                                # until Ctrl-C
     viewer = sim.view(block=False)            # goes on in a thread; viewer.stop() ends it
 
-Time is kept by `sharnir.realtime` (absolute deadlines, bounded catch-up), in a thread of its own; where somebody drives
+Time is kept by `sharnir.trainer` (absolute deadlines, bounded catch-up), in a thread of its own; where somebody drives
 (`sharnir.view.drive`), pages have a process of their own. `Viewer` holds the picture and moves it, up to 30 times a second, from
 copies that the loop hands out. What hands do goes to the loop and acts between two steps (`Hands`). Time runs only while a page
 is open.
@@ -25,15 +25,15 @@ from typing import Any
 import numpy as np
 
 from sharnir.errors import SceneError, SimulationError, is_positive
-from sharnir.realtime.beside import Here, There
-from sharnir.realtime.loop import RealTime
-from sharnir.realtime.mirror import Mirror, take
-from sharnir.realtime.statistics import Statistics
-from sharnir.simulation import Simulation
+from sharnir.runtime.simulation import Simulation
+from sharnir.trainer.access_guard import check_address, known, open_server, shown_by
+from sharnir.trainer.loop import RealTime
+from sharnir.trainer.mirror import Mirror, take
+from sharnir.trainer.operator_session import Grip, Hands
+from sharnir.trainer.session import Here, There
+from sharnir.trainer.statistics import Statistics
 from sharnir.view.camera import Ride
-from sharnir.view.gate import check_address, known, open_server, shown_by
-from sharnir.view.hands import Grip, Hands
-from sharnir.view.operator import Desk
+from sharnir.view.operator_panel import Desk
 from sharnir.view.panel import Plot, Sliders, within
 from sharnir.view.picture import Layers, Looks, Picture, Scale, poses, watch
 from sharnir.view.pieces import figures, round_length, table

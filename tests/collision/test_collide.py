@@ -6,7 +6,7 @@ import warp as wp
 
 import sharnir as sh
 from sharnir.collision.collider import Collider
-from sharnir.spatial import quat_rotate
+from sharnir.core.spatial import quat_rotate
 
 QUARTER = (0.0, 0.5**0.5, 0.0, 0.5**0.5)
 

@@ -5,8 +5,8 @@ import pytest
 
 import sharnir as sh
 from sharnir.collision.many import ManyPairs
-from sharnir.collision.parts import parts_of
-from sharnir.spatial import matrix_to_quat
+from sharnir.collision.primitives import parts_of
+from sharnir.core.spatial import matrix_to_quat
 
 UP = (0.0, 0.0, 0.0, 1.0)
 LYING = (0.0, 0.5**0.5, 0.0, 0.5**0.5)

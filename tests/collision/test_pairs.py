@@ -7,8 +7,8 @@ import pytest
 
 import sharnir as sh
 from sharnir.collision.many import ManyPairs
-from sharnir.collision.parts import Part, parts_of
-from sharnir.spatial import quat_rotate, quat_to_matrix
+from sharnir.collision.primitives import Part, parts_of
+from sharnir.core.spatial import quat_rotate, quat_to_matrix
 
 coal = pytest.importorskip("coal")
 N = 10_000

@@ -7,8 +7,8 @@ import pytest
 import trimesh
 
 import sharnir as sh
-from sharnir.collision.ask import Queries
 from sharnir.collision.collider import Collider
+from sharnir.collision.host_queries import Queries
 
 
 def made(scene, worlds=1):

@@ -8,11 +8,11 @@ import trimesh
 import warp as wp
 
 import sharnir as sh
-from sharnir.collision.ask import POINT, Queries
 from sharnir.collision.collider import Collider
+from sharnir.collision.host_queries import POINT, Queries
 from sharnir.collision.trace import Fan, Sight
+from sharnir.core.spatial import quat_conjugate, quat_exp, quat_rotate
 from sharnir.sensors.noise import Noise, Reading, noise_launcher
-from sharnir.spatial import quat_conjugate, quat_exp, quat_rotate
 
 
 def asked(scene):

@@ -5,8 +5,8 @@ import pytest
 import trimesh
 
 import sharnir as sh
+from sharnir.collision.bvh import mesh_tree, outer_edges
 from sharnir.collision.collider import Collider
-from sharnir.collision.trees import mesh_tree, outer_edges
 
 SHAPES = {
     "sphere": sh.Sphere(0.1),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.direct.trees import Trees
+from sharnir.engine.direct.trees import Trees
 
 G = 9.81
 

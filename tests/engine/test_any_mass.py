@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.spatial import quat_exp
+from sharnir.core.spatial import quat_exp
 
 
 def test_a_point_mass_at_the_end_of_a_bar_is_a_part_of_it():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.spatial import quat_exp, quat_to_matrix
+from sharnir.core.spatial import quat_exp, quat_to_matrix
 
 INERTIA = np.diag([2 * 0.08**2, 0.3**2 + 0.08**2, 0.3**2 + 0.08**2]) / 12
 

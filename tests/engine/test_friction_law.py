@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.spatial import quat_exp, quat_to_matrix
+from sharnir.core.spatial import quat_exp, quat_to_matrix
 
 BALLS = 10
 

@@ -9,7 +9,7 @@ import pytest
 from test_tree_rows import body, both, follow, four_bars
 
 import sharnir as sh
-from sharnir.direct.trees import Trees
+from sharnir.engine.direct.trees import Trees
 
 sys.path.append(str(Path(__file__).parent.parent / "physics"))
 from mechanisms import pair_case

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.direct.trees import Trees
+from sharnir.engine.direct.trees import Trees
 
 STEPS = 40
 ROPE = {"segments": 10, "radius": 0.01, "mass_per_length": 0.3}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.direct.trees import Trees
+from sharnir.engine.direct.trees import Trees
 
 F, L = sh.Friction, sh.Limit
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
+from sharnir.core.spatial import quat_exp, quat_to_matrix
 from sharnir.engine.tree import exact_rows, exact_several
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.closures import RowTables, closures_of
@@ -14,7 +15,6 @@ from sharnir.engine.tree.number_tree import NumberTree
 from sharnir.engine.tree.row_storage import RowNumberTree
 from sharnir.engine.tree.step import guess, project, step
 from sharnir.engine.tree.storage import GEAR
-from sharnir.spatial import quat_exp, quat_to_matrix
 
 ROUGH = {"friction_static": 0.5, "friction_dynamic": 0.5}
 SOFT = {"damping": 0.01}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.direct import trees
+from sharnir.engine.direct import trees
 from sharnir.engine.tree import placement
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.closures import closures_of

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.direct.trees import Trees
+from sharnir.core.spatial import matrix_to_quat, quat_exp, quat_to_matrix
+from sharnir.engine.direct.trees import Trees
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.closures import POINT, Closure, RowTables, closures_of
 from sharnir.engine.tree.forest import BALL, HINGE, Forest, Link
 from sharnir.engine.tree.kernel import TreeRunner
 from sharnir.engine.tree.row_storage import RowNumberTree
 from sharnir.engine.tree.step import close_pose, step
-from sharnir.spatial import matrix_to_quat, quat_exp, quat_to_matrix
 
 pytestmark = pytest.mark.usefixtures("unoptimized")
 

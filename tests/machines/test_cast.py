@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.machines.cast import wheel
-from sharnir.machines.vehicles import Axle, Vehicle
+from sharnir.machine_models.vehicles import Axle, Vehicle
+from sharnir.runtime.raycast_wheels import wheel
 
 G = 9.81
 TYRE = sh.Tyre(slip=(60e3, 50e3), relaxation=0.3)

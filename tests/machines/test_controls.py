@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.machines.controls import Controls, Input
+from sharnir.machine_models.inputs import Controls, Input
 
 
 @pytest.fixture

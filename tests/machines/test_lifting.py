@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.machines.controls import Controls
-from sharnir.machines.crane import MobileCrane
-from sharnir.machines.excavator import Excavator
-from sharnir.machines.forklift import Forklift
-from sharnir.machines.truck import Truck
+from sharnir.machine_models.crane import MobileCrane
+from sharnir.machine_models.excavator import Excavator
+from sharnir.machine_models.forklift import Forklift
+from sharnir.machine_models.inputs import Controls
+from sharnir.machine_models.truck import Truck
 
 
 def show(what, error, allowed):

@@ -10,9 +10,9 @@ import pytest
 
 import sharnir as sh
 from benchmarks import machines
-from sharnir.machines.controls import Controls
-from sharnir.machines.krt100 import Krt100
-from sharnir.machines.mf4 import Mf4
+from sharnir.machine_models.inputs import Controls
+from sharnir.machine_models.krt100 import Krt100
+from sharnir.machine_models.mf4 import Mf4
 
 LIMITS = np.degrees((0.3141592653589793, 0.2617993877991494, 0.3141592653589793))
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.machines.vehicles import Axle, Vehicle
-from sharnir.machines.wheels import ackermann, add_differential, mecanum, omni
+from sharnir.machine_models.vehicles import Axle, Vehicle
+from sharnir.machine_models.wheels import ackermann, add_differential, mecanum, omni
 
 G = 9.81
 TYRE = sh.Tyre(slip=(60e3, 50e3), relaxation=0.3)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import sharnir as sh
-from sharnir.spatial import quat_exp
+from sharnir.core.spatial import quat_exp
 
 SOLVERS = {"sequential": {"solver": "sequential"}, "direct": {"solver": "direct"}}
 

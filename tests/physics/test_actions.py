@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import expm
 
 import sharnir as sh
-from sharnir.spatial import quat_exp, quat_to_matrix
+from sharnir.core.spatial import quat_exp, quat_to_matrix
 
 
 def rod_on(joint, *, gravity=(0, 0, 0), dt=1e-3, mass=1.0):

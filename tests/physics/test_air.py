@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.failures import weather
+from sharnir.trainer.failures import weather
 
 MASS, AREA, G, RHO = 80.0, 0.7, 9.81, 1.225
 TERMINAL = math.sqrt(2 * MASS * G / (RHO * AREA))

@@ -5,7 +5,7 @@ import pytest
 from conftest import example_by
 
 import sharnir as sh
-from sharnir.spatial import quat_exp
+from sharnir.core.spatial import quat_exp
 
 
 def test_free_bodies_keep_their_momenta_for_a_hundred_thousand_steps():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.spatial import quat_multiply
+from sharnir.core.spatial import quat_multiply
 
 MU = 0.6
 

@@ -13,10 +13,10 @@ from conftest import EXAMPLES, load_example
 from test_reference_numbers import four_bar
 
 import sharnir as sh
-from sharnir import kinematics
-from sharnir.joints import AXES
-from sharnir.spatial import quat_exp
-from sharnir.types import PRECISION, mat33, vec3
+from sharnir.core.spatial import quat_exp
+from sharnir.core.types import PRECISION, mat33, vec3
+from sharnir.model import kinematics
+from sharnir.model.joint_types import AXES
 
 DEVICE = os.environ.get("SHARNIR_DEVICE", "cpu")
 DOUBLE = PRECISION == "double"

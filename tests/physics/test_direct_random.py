@@ -9,9 +9,9 @@ from mechanisms import add_body, kinds
 from test_direct import double_alone, one_thread_is_slow
 
 import sharnir as sh
+from sharnir.core.spatial import quat_exp, quat_rotate
 from sharnir.dynamics import forward_dynamics, from_state, links, reactions
-from sharnir.snapshots import PER_WORLD
-from sharnir.spatial import quat_exp, quat_rotate
+from sharnir.runtime.snapshots import PER_WORLD
 
 pytestmark = [one_thread_is_slow, double_alone]
 

@@ -8,7 +8,7 @@ from mechanisms import kinds
 from test_direct import KINDS, chain, double_alone, one_thread_is_slow, row_speeds, tree
 
 import sharnir as sh
-from sharnir.spatial import quat_exp
+from sharnir.core.spatial import quat_exp
 
 pytestmark = [one_thread_is_slow, double_alone]
 

@@ -6,7 +6,7 @@ from test_passive import mechanism
 from test_reference_numbers import four_bar
 
 import sharnir as sh
-from sharnir.spatial import quat_exp, quat_rotate
+from sharnir.core.spatial import quat_exp, quat_rotate
 
 EXACT = {"iterations": 300, "position_iterations": 50, "tolerance": 1e-14}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.spatial import quat_exp, quat_log, quat_rotate
+from sharnir.core.spatial import quat_exp, quat_log, quat_rotate
 
 SLOPE = 0.5
 DOWN = (9.81 * np.sin(SLOPE), 0, -9.81 * np.cos(SLOPE))  # gravity seen from a slope along x

@@ -12,8 +12,8 @@ import pytest
 from mechanisms import SOLVERS, any_case, pair_case, passive_case
 
 import sharnir as sh
-from sharnir.snapshots import PER_WORLD
-from sharnir.solver import sizes
+from sharnir.engine.base import sizes
+from sharnir.runtime.snapshots import PER_WORLD
 
 IN_A_RUN, RUNS = 10, 11  # mechanisms in a test
 

@@ -5,7 +5,7 @@ import pytest
 
 import sharnir as sh
 from sharnir import dynamics as dyn
-from sharnir.spatial import quat_exp, quat_rotate
+from sharnir.core.spatial import quat_exp, quat_rotate
 
 TIPS = {  # chain of n rods, 1 m and 10 kg in all: start angle, tips at t = 0.5, 1, 2 s
     1: (0.0, [(-0.0902292086, -0.9959210259), (-0.9999665881, -0.0081745177), (0.9994654895, -0.0326915167)]),

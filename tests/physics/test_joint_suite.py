@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir import assembly
-from sharnir.spatial import quat_rotate
+from sharnir.core.spatial import quat_rotate
+from sharnir.model import assembly
 
 TILTED = (0.3, -0.5, 0.81)
 JOINTS = {

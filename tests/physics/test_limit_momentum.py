@@ -7,7 +7,7 @@ import pytest
 from mechanisms import add_body, kinds
 
 import sharnir as sh
-from sharnir.spatial import quat_exp
+from sharnir.core.spatial import quat_exp
 
 
 def floating(seed, restitution):

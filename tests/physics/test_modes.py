@@ -6,7 +6,7 @@ from scipy.integrate import solve_ivp
 from test_reference_numbers import four_bar
 
 import sharnir as sh
-from sharnir.spatial import quat_rotate
+from sharnir.core.spatial import quat_rotate
 
 AMPLITUDES = (1.447416748, 1.332134876, 1.223244426, 1.119511258, 1.020006348)
 REVERSALS = (0.954641853, 1.885976650, 2.798069703)

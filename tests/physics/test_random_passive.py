@@ -11,8 +11,8 @@ import pytest
 from mechanisms import passive_case
 
 import sharnir as sh
-from sharnir.model import DYNAMIC
-from sharnir.solver import sizes
+from sharnir.engine.base import sizes
+from sharnir.model.model import DYNAMIC
 
 STEPS = 120
 GAINED = {"direct": 1e-6, "sequential": 0.02}  # of the energy that moves: more than that, from nothing, is wrong

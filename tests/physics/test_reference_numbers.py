@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.spatial import quat_conjugate, quat_rotate
+from sharnir.core.spatial import quat_conjugate, quat_rotate
 
 G = 9.80665
 SOLVERS = pytest.mark.parametrize("solver", ["direct", "sequential"])  # "auto" is direct in all of these

@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import sharnir as sh
-from sharnir.spatial import quat_exp, quat_to_matrix
+from sharnir.core.spatial import quat_exp, quat_to_matrix
 
 G, UP = 9.81, np.array([0.0, 0.0, 1.0])
 

@@ -640,7 +640,7 @@ def test_a_rope_with_both_ends_on_one_body_keeps_momentum():
 
 @pytest.mark.slow
 def test_a_rope_between_two_bodies_moves_as_a_chain_of_rods():
-    from sharnir.spatial import frame_from_axes
+    from sharnir.core.spatial import frame_from_axes
 
     n, dt, mu = 200, 0.001, 0.5
     hung = sh.Scene()

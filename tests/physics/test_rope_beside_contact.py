@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.machines.controls import Controls
-from sharnir.machines.krt100 import Krt100
+from sharnir.machine_models.inputs import Controls
+from sharnir.machine_models.krt100 import Krt100
 
 G = 9.81
 pytestmark = pytest.mark.filterwarnings("ignore::sharnir.StepWarning")

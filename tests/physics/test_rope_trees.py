@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.spatial import frame_from_axes
+from sharnir.core.spatial import frame_from_axes
 
 DIRECT = {"solver": "direct"}
 HOW = {"alone": {}, "sequential": {"solver": "sequential"}, "direct": DIRECT}

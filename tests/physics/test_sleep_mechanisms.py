@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.machines.vehicles import Axle, Vehicle
+from sharnir.machine_models.vehicles import Axle, Vehicle
 
 DT = 2e-3
 ALL = pytest.mark.parametrize("solver", ["sequential", "direct"])

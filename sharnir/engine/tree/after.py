@@ -7,6 +7,9 @@ from typing import Any
 
 import warp as wp
 
+from sharnir.core.spatial import some, unit
+from sharnir.core.types import EPSILON, quat, real, vec3
+from sharnir.engine.guard import count_step
 from sharnir.engine.tree.forest import BALL, FREE, HINGE, PRESCRIBED, ROTOR, SLIDER, SLIDES, TURNS, WELD
 from sharnir.engine.tree.runtime import (
     AXIS_MEAN,
@@ -77,11 +80,8 @@ from sharnir.engine.tree.runtime import (
     several_row,
     triple,
 )
-from sharnir.guard import count_step
-from sharnir.joint_geometry import breaks, free_axis
-from sharnir.kinematics import pose_at
-from sharnir.spatial import some, unit
-from sharnir.types import EPSILON, quat, real, vec3
+from sharnir.model.joint_geometry import breaks, free_axis
+from sharnir.model.kinematics import pose_at
 
 JUMP = 16.0  # squared ratio of a change to the next one, from which it was a jump,
 SMALL = 0.01  # unless its square is a smaller part of that of the quantity

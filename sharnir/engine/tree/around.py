@@ -8,6 +8,10 @@ from typing import Any
 
 import warp as wp
 
+from sharnir.core.types import CPU_FLAGS, PRECISION, compile_quickly, quat, real, vec3
+from sharnir.engine.guard import JOINTED, count_steps, look_at_body
+from sharnir.engine.guard_data import LOOKED, STEPS, Watch
+from sharnir.engine.sleep import NOBODY, at_rest_together, fall_asleep_jointed, wake_jointed
 from sharnir.engine.tree.after import hang, keep, keep_body, report_link, store_axes, store_body
 from sharnir.engine.tree.forms import GEARS, turn_twists, unlike
 from sharnir.engine.tree.runtime import (
@@ -26,12 +30,8 @@ from sharnir.engine.tree.runtime import (
     prescribe_link,
     set_kinds,
 )
-from sharnir.guard import JOINTED, count_steps, look_at_body
-from sharnir.guard_data import LOOKED, STEPS, Watch
-from sharnir.kinematics import left_alone
-from sharnir.model import DYNAMIC
-from sharnir.sleep import NOBODY, at_rest_together, fall_asleep_jointed, wake_jointed
-from sharnir.types import CPU_FLAGS, PRECISION, compile_quickly, quat, real, vec3
+from sharnir.model.kinematics import left_alone
+from sharnir.model.model import DYNAMIC
 
 MODULE = "sharnir.trees_around"
 OF_LINKS = "sharnir.trees_links"  # kernels with a thread for every link

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.spatial import quat_to_matrix
+from sharnir.core.strided import columns
 from sharnir.engine.tree.forest import (
     BALL,
     FREE,
@@ -31,9 +33,7 @@ from sharnir.engine.tree.forest import (
     Link,
     is_symmetric,
 )
-from sharnir.model import DYNAMIC, KINEMATIC, Model
-from sharnir.spatial import quat_to_matrix
-from sharnir.tables import columns
+from sharnir.model.model import DYNAMIC, KINEMATIC, Model
 
 ALONG = np.array([[[0, 0, 1], [1, 0, 0], [0, 1, 0]], [[0, 1, 0], [0, 0, 1], [1, 0, 0]], np.eye(3)], float)  # z along x, y, z
 BACK = np.diag([1.0, -1.0, -1.0])  # z reversed

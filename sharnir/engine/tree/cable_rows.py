@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sharnir.cables import CLOSE_LINE, SLACKEST, SPANS
 from sharnir.emit.algebra import Vector, cross, dot, skew
 from sharnir.emit.expressions import absolute, atan2, exp, maximum, minimum, node, select, sqrt
 from sharnir.engine.tree.closures import RUN, SPAN
 from sharnir.engine.tree.rows import Kind, Wrenches, lead_back
 from sharnir.laws.axis import not_
+from sharnir.model.cables import CLOSE_LINE, SLACKEST, SPANS
 
 TURN = 6.283185307179586
 UNSEEN = 2.0  # of `taut`: it is to be seen at the guess of the step

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.linalg import close_order
+from sharnir.core.strided import columns
 from sharnir.engine.tree.forest import GROUND, Forest
-from sharnir.envelope import close_order
-from sharnir.tables import columns
 
 POINT, ANGLE, ROD, SPRING, GEAR, CONTACT, FRICTION, LIMIT, SPINNING, ROLLING, SPAN, RUN, CAST, ROPE = range(14)
 LAW_KINDS = (CONTACT, FRICTION, LIMIT, SPINNING, ROLLING)

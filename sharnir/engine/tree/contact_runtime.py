@@ -12,6 +12,7 @@ from sharnir.collision.data import CONE as CONE_KIND
 from sharnir.collision.data import CYLINDER as CYLINDER_KIND
 from sharnir.collision.data import ELLIPSOID as ELLIPSOID_KIND
 from sharnir.contact.cones import EITHER, JOINTED, NEWTON, SWEEPS, cone_memory
+from sharnir.core.types import real, vec3
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, OF_CASTS, PARAMETERS, ROLLING, SPEEDS, SPINNING
 from sharnir.engine.tree.contact_rows import LawRows
 from sharnir.engine.tree.forest import HINGE, PRESCRIBED, SLIDER
@@ -21,7 +22,6 @@ from sharnir.engine.tree.row_storage import WORK as CLOSURE_WORK
 from sharnir.engine.tree.runtime import DONE, HINGE_AT, NATIVE, SLIDER_AT, STUCK, Q, TreeStep
 from sharnir.engine.tree.storage import offsets
 from sharnir.laws.casts import CAST
-from sharnir.types import real, vec3
 
 USUAL_PATH = 16  # links on the path of a closure: where paths are longer, there is room for fewer, until more is asked for
 MOST_ENTRIES = 200_000  # of the matrices of Newton's iteration: islands that find no room are swept

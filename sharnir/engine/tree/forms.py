@@ -2,6 +2,8 @@
 
 import warp as wp
 
+from sharnir.core.spatial import some, unit
+from sharnir.core.types import quat, real, vec3
 from sharnir.engine.tree.code import CHOICES
 from sharnir.engine.tree.history import KEPT
 from sharnir.engine.tree.runtime import (
@@ -28,8 +30,6 @@ from sharnir.engine.tree.runtime import (
     triple,
     twist_row,
 )
-from sharnir.spatial import some, unit
-from sharnir.types import quat, real, vec3
 
 HISTORY_ROWS = wp.constant(1 + KEPT[CPP])  # guesses and mean speeds of a ball
 GEARS = wp.constant(CHOICES)

@@ -6,6 +6,9 @@ from typing import Any
 
 import warp as wp
 
+from sharnir.core.kernel_cache import emitted
+from sharnir.core.types import CPU_FLAGS, PRECISION, QUICK_FLAGS, real
+from sharnir.engine.sleep import at_rest_together, fall_asleep_jointed, rise, wake_jointed
 from sharnir.engine.tree.after import break_joints, count, keep, store, store_report
 from sharnir.engine.tree.contact_runtime import gather_laws, store_contacts
 from sharnir.engine.tree.forest import BALL, KINDS, ROTOR, USUAL
@@ -24,10 +27,7 @@ from sharnir.engine.tree.runtime import (  # fmt: skip
     push,
     set_kinds,
 )
-from sharnir.kernel_cache import emitted
 from sharnir.laws.drives import set_drives
-from sharnir.sleep import at_rest_together, fall_asleep_jointed, rise, wake_jointed
-from sharnir.types import CPU_FLAGS, PRECISION, QUICK_FLAGS, real
 
 NEVER = wp.constant(real(1.0e30))  # s, of the time after which bodies sleep
 OPTIONS = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": QUICK_FLAGS}

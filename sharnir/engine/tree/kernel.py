@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from sharnir.core.types import CPU_FLAGS
 from sharnir.engine.tree.closures import RowTables
 from sharnir.engine.tree.code import loop_code, loop_memory, state_size, stored_fields, unrolled_code
 from sharnir.engine.tree.forest import USUAL, Forest
 from sharnir.engine.tree.row_storage import packed_tables, row_memory
 from sharnir.engine.tree.storage import TOLERANCE
-from sharnir.types import CPU_FLAGS
 
 REALS: dict[str, Any] = {"double": wp.float64, "single": wp.float32}
 CPP = {"double": "double", "single": "float"}

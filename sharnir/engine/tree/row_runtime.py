@@ -4,12 +4,12 @@ from typing import Any
 
 import warp as wp
 
+from sharnir.core.types import real, vec3
 from sharnir.engine.tree.closures import CAST, GEAR, OF_CABLES, OF_CASTS, PARAMETERS, ROD, RUN, SPAN, SPRING
 from sharnir.engine.tree.forest import OFF
 from sharnir.engine.tree.row_storage import LINK_FIELDS, WORK
 from sharnir.engine.tree.runtime import memory_of
 from sharnir.engine.tree.storage import ROW, ROW_APART, offsets
-from sharnir.types import real, vec3
 
 GIVEN, KEPT = offsets(PARAMETERS), offsets(WORK)
 GIVEN_SIZE, KEPT_SIZE = wp.constant(sum(PARAMETERS.values())), wp.constant(sum(WORK.values()))

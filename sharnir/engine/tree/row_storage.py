@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
-from sharnir.cables import LONGEST_SWITCH
 from sharnir.emit.algebra import Vector
 from sharnir.emit.expressions import Expression, maximum, node, select, value
 from sharnir.engine.tree.cable_rows import CABLES
@@ -18,6 +17,7 @@ from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.number_tree import NumberTree
 from sharnir.engine.tree.rows import CLOSURES, assemble, factor_rows, substitute
 from sharnir.engine.tree.storage import CLOSED, LinkView, LoopTree, numbers, pack
+from sharnir.model.cables import LONGEST_SWITCH
 
 MOST = 3  # rows of a closure
 CLOSES = 0.1  # of the gap of a weld, in a step

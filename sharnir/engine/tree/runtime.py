@@ -11,22 +11,22 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.cables import CableTable
 from sharnir.collision.data import Contacts, ShapeTable
+from sharnir.core.spatial import exp_quat, unit
+from sharnir.core.types import PRECISION, quat, real, vec3
+from sharnir.engine.guard import count_step
+from sharnir.engine.guard_data import Tally
+from sharnir.engine.sleep import Rest, sleeps, wait
 from sharnir.engine.tree.build import LOOSE_MASK
 from sharnir.engine.tree.code import stored_fields
 from sharnir.engine.tree.forest import BALL, FREE, HINGE, OFF, PRESCRIBED, ROTOR, SLIDER, SLIDES, TURNS, WELD
 from sharnir.engine.tree.storage import PREPARED, ROW, ROW_APART, START
-from sharnir.guard import count_step
-from sharnir.guard_data import Tally
-from sharnir.joint_geometry import child_frame, coordinate, free_axis, parent_frame
-from sharnir.joints import AxisTable, DriveTable, JointTable
-from sharnir.kinematics import pose_at
 from sharnir.laws.casts import CastTable
-from sharnir.model import DYNAMIC, KINEMATIC, BodyTable, Control, SpringTable, State
-from sharnir.sleep import Rest, sleeps, wait
-from sharnir.spatial import exp_quat, unit
-from sharnir.types import PRECISION, quat, real, vec3
+from sharnir.model.cables import CableTable
+from sharnir.model.joint_geometry import child_frame, coordinate, free_axis, parent_frame
+from sharnir.model.joint_types import AxisTable, DriveTable, JointTable
+from sharnir.model.kinematics import pose_at
+from sharnir.model.model import DYNAMIC, KINEMATIC, BodyTable, Control, SpringTable, State
 
 CPP = {"double": "double", "single": "float"}[PRECISION]
 IS_PREPARED = wp.constant(PREPARED)  # in the working memory

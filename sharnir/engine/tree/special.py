@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.shorten import RULES
+from sharnir.core.types import PRECISION
 from sharnir.emit.algebra import Vector
 from sharnir.emit.expressions import value
 from sharnir.emit.program import QUOTIENTS, UNDEFINED
@@ -40,8 +42,6 @@ from sharnir.engine.tree.step import finish, report, solve
 from sharnir.engine.tree.storage import IMPULSES, LAW, LAW_3, REPORT, REPORT_3, SIZES, LinkView, offsets
 from sharnir.engine.tree.unrolled import JUDGED_ANEW, JudgedAxes, UnrolledTree
 from sharnir.laws.axis import INFINITE
-from sharnir.shorten import RULES
-from sharnir.types import PRECISION
 
 GROUPS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("stiffness",): ("stiffness", "rest"),

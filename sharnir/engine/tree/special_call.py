@@ -4,6 +4,8 @@ from typing import Any
 
 import warp as wp
 
+from sharnir.core.types import CPU_FLAGS, MODULE_OPTIONS, PRECISION, real
+from sharnir.engine.sleep import NOBODY
 from sharnir.engine.tree.after import count, keep, store, store_report
 from sharnir.engine.tree.around import begin_changed, end_slow, is_steady
 from sharnir.engine.tree.runtime import (
@@ -17,8 +19,6 @@ from sharnir.engine.tree.runtime import (
     outer_forces,
     prescribe,
 )
-from sharnir.sleep import NOBODY
-from sharnir.types import CPU_FLAGS, MODULE_OPTIONS, PRECISION, real
 
 
 @wp.func_native(

@@ -1,0 +1,1 @@
+"""The command `sharnir`: its arguments, and what each command does."""

@@ -1,0 +1,1 @@
+"""Trees of bodies in maximal coordinates: spanning trees, articulated-body passes, inverse kinematics."""

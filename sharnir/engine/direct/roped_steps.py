@@ -1,0 +1,149 @@
+"""The kernel of trees on which ropes hang, and what it is given (`direct.roped`)."""
+
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir.core.kernel_cache import emitted
+from sharnir.core.types import EPSILON, alone, inline_less, real
+from sharnir.engine.direct.roped import RopedTree, roped_calls
+from sharnir.engine.rope.data import BODY, DRIVEN, LOOP, PORT, RopeSettings, RopeStep, RopeTable
+from sharnir.engine.rope.energy_kernels import note_velocities
+from sharnir.engine.rope.kernels import ropes_untouched
+from sharnir.engine.rope.solver import PASSES, TOLERANCE, rope_settings, rope_step, shared
+from sharnir.engine.sleep import fall_asleep, wake_by_caller
+from sharnir.engine.tree.closures import ROPE, Closure, RowTables
+from sharnir.engine.tree.generic import BESIDE, OPTIONS, Given, make_kernel
+from sharnir.engine.tree.ropes import END_SIZE, HUNG_SIZE
+from sharnir.engine.tree.row_storage import LINK_FIELDS, PER_ROW, WORK
+from sharnir.engine.tree.runtime import CPP, TreeStep
+from sharnir.engine.tree.storage import ROW, ROW_APART
+from sharnir.model.model import DYNAMIC, Control, Model, State, fill
+from sharnir.model.rope_state import ROPE_STATE_FIELDS, RopeState
+
+MODULE = "sharnir.trees_roped"
+inline_less(MODULE, slp=False)
+
+
+def covers(ropes: Any) -> bool:
+    """Whether the steps of trees take these ropes: none is wound by a winch, and bodies of trees hold them at their ends alone,
+    a last end without its orientation.
+    """
+    t = ropes.table
+    kind, clamp = (x.numpy().reshape(-1, 2) for x in (t.kind, t.clamp))
+    last = kind[:, 1] == PORT
+    tied = t.tie_kind.numpy() if t.ties else np.zeros(0)
+    plain = (kind[last, 0] == BODY).all() and not clamp[last, 1].any()
+    return bool(plain and (t.winch.numpy() < 0).all() and (tied == DRIVEN).all())
+
+
+def ends_of(ropes: Any, link_of: dict[int, int]) -> list[Closure]:
+    """Last ends that links hold."""
+    kind, body = (x.numpy().reshape(-1, 2) for x in (ropes.table.kind, ropes.table.body))
+    held = [k for k in range(ropes.count) if kind[k, 1] == PORT]
+    return [Closure(ROPE, link_of[int(body[k, 0])], link_of[int(body[k, 1])], item=k) for k in held]
+
+
+def bind(
+    t: Any, tables: RowTables, model: Model, state: State, control: Control, link_of: dict[int, int], caps: tuple[Any, Any]
+) -> tuple[Any, Any]:  # fmt: skip
+    """The structure for the trees' structure t and these arrays, and what keeps those alive that are its own.
+
+    Args:
+        caps: passes of a part of a step, and tolerance, as of `SolverRope`; None: as there.
+    """
+    ropes, device, worlds = model.ropes, model.device, model.worlds
+    settings: Any = RopeSettings()
+    tolerance = max(TOLERANCE if caps[1] is None else caps[1], 100 * EPSILON)
+    rope_settings(settings, tolerance, [PASSES if caps[0] is None else caps[0]], device)
+    settings.dt, settings.gravity = t.settings.dt, t.settings.gravity
+    s = rope_step(model, state, control, settings)
+    table = shared(ropes.table, RopeTable)
+    kind = ropes.table.kind.numpy()
+    held = np.isin(kind, (BODY, PORT, DRIVEN))
+    table.kind = wp.array(np.where(kind == PORT, int(LOOP), kind), dtype=wp.int32, device=device)
+    table.exact = 1
+    s.ropes = table
+    fill(s.work, model, 2 * ropes.count, "end_arm")
+    fill(s.work, model, table.ties, "tie_end")
+    s.body_state = State()
+    fill(s.body_state, model, len(model.com), "position rotation rest velocity spin momentum kept_velocity kept_momentum")
+    x: Any = RopedTree()
+    safe = shared(s, RopeStep)
+    safe.state = RopeState()
+    for name in ROPE_STATE_FIELDS:
+        setattr(safe.state, name, wp.empty_like(getattr(state.rope, name)))
+
+    def ints(values: Any) -> Any:
+        return wp.array(np.array(values, np.int32), dtype=wp.int32, device=device)
+
+    bodies = sorted({*ropes.table.body.numpy()[held].tolist(), *(ropes.table.tie_body.numpy().tolist() if table.ties else ())})
+    motion = model.bodies.motion.numpy()
+    links = [link_of[b] if motion[b] == DYNAMIC else -1 for b in range(len(motion))]
+    x.held, x.held_body, x.held_link = len(bodies), ints(bodies), ints([links[b] for b in bodies])
+    x.link_of = ints(links)
+    first = (ROW + ROW_APART + sum(LINK_FIELDS.values())) * (t.links + 1) + sum(WORK.values()) * len(tables.closures)
+    rows = {c.item: tables.tables["row_start"][n] for n, c in enumerate(tables.closures) if c.kind == ROPE}
+    at = [first + len(PER_ROW) * rows[k] + PER_ROW.index("rest") if k in rows else -1 for k in range(ropes.count)]
+    x.end_row, x.row_size = ints(at), len(PER_ROW)
+    x.hung = wp.zeros((HUNG_SIZE * t.links, worlds), dtype=real, device=device)
+    x.ends = wp.zeros((END_SIZE * ropes.count, worlds), dtype=real, device=device)
+    fill(x, model, len(bodies), "mean_l mean_a")
+    fill(x, model, None, "what wrong judged tries fewest all stuck stalls verdict last again elapsed lost")
+    x.tree = alone(t, TreeStep, device)
+    x.rope, x.safe = alone(s, RopeStep, device), alone(safe, RopeStep, device)
+    return x, (s, safe)
+
+
+# ---- steps -------------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def tree_of(x: wp.array(dtype=RopedTree)):
+    """The structure of the trees."""
+    return x[0].tree
+
+
+@wp.func
+def begin_call(x: wp.array(dtype=RopedTree), w: int):
+    """Ropes that a caller moved begin anew. It names what the emitted code calls, so that this stands after that."""
+    if w < 0:
+        roped_calls(x, w)
+    x[0].elapsed[w] = real(0.0)
+    if not ropes_untouched(x[0].rope, w):
+        restart(x, w)
+
+
+@wp.func
+def restart(x: wp.array(dtype=RopedTree), w: int):
+    """Velocities of ropes are fitted before the next step."""
+    s = x[0].rope
+    for k in range(s[0].ropes.count):
+        s[0].state.started[k, w] = 0
+
+
+@wp.func
+def end_call(x: wp.array(dtype=RopedTree), w: int):
+    """Note velocities as the call leaves them."""
+    note_velocities(x[0].rope, w)
+
+
+_kernel: list[Any] = []
+
+
+def roped_kernel() -> Any:
+    """The kernel for any forest, with rows beside it, on which ropes hang."""
+    if not _kernel:
+
+        def emit() -> str:
+            from sharnir.engine.tree import exact_rows
+            from sharnir.engine.tree.code import ROPED, Loop
+
+            how = {"rows": True, "ropes": True, "more": True}
+            return Loop(CPP, ROPED, pushed=True, kinds=BESIDE, second_gear=exact_rows, **how).simulation()
+
+        given = Given(RopedTree, tree_of, begin_call, restart, end_call, wake_by_caller, fall_asleep)
+        _kernel.append(make_kernel(emitted(MODULE, emit), MODULE, True, rows=True, given=given))
+        _kernel[0].module.options |= OPTIONS
+    return _kernel[0]

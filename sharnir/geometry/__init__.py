@@ -1,0 +1,1 @@
+"""Shapes with their mass properties, and terrain."""

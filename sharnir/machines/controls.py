@@ -1,5 +1,0 @@
-"""Named inputs of a machine, as its `inputs()` gives them; they are those of any scene (`sharnir.inputs`)."""
-
-from sharnir.inputs import Controls, Input
-
-__all__ = ["Controls", "Input"]

@@ -1,0 +1,164 @@
+"""What a scene keeps of the bodies, joints and springs that a user described: checked numbers, bodies by index."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sharnir.core.spatial import unit_quat
+from sharnir.errors import LARGEST, SceneError, as_numbers, reachable
+from sharnir.geometry.shapes import Shape, check_inertia
+from sharnir.model.actuators import Axis
+from sharnir.model.joint_types import Joint
+
+
+@dataclass
+class BodyDescription:
+    """A body as described: poses of its own frame, mass properties in it."""
+
+    name: str
+    shape: Shape | None
+    motion: int
+    mass: float
+    com: np.ndarray
+    inertia: np.ndarray  # (3, 3) about the centre of mass; zero for a point mass
+    position: np.ndarray
+    rotation: np.ndarray
+    velocity: np.ndarray
+    spin: np.ndarray
+    path: Callable[[float], Any] | None
+    color: tuple[float, float, float] | None = None
+    visual: Shape | None = None  # what it looks like, where that is not its shape
+    drag_area: float = 0.0  # m²
+
+
+@dataclass
+class JointDescription:
+    """A joint as described: bodies by index, its frame on each, from that body's centre of mass."""
+
+    name: str
+    joint: Joint
+    parent: int
+    child: int
+    parent_point: np.ndarray
+    child_point: np.ndarray
+    parent_frame: np.ndarray
+    child_frame: np.ndarray
+    axes: tuple[Axis, ...]
+    rod: float = -1.0
+    break_force: float = np.inf
+    break_torque: float = np.inf
+    enabled: bool = True  # at the start
+
+
+@dataclass
+class FrameDescription:
+    """A frame with a name, fixed to a body: m and a quaternion in the body's frame."""
+
+    body: str
+    position: np.ndarray
+    rotation: np.ndarray
+
+
+@dataclass
+class SpringDescription:
+    """A point-to-point spring: bodies by index, its points from their centres of mass."""
+
+    parent: int
+    child: int
+    parent_point: np.ndarray
+    child_point: np.ndarray
+    stiffness: float
+    rest: float
+    damping: float
+
+
+def vector(value: Any, who: str, what: str) -> np.ndarray:
+    """Three finite numbers, or a SceneError."""
+    v = as_numbers(value)
+    if v.shape != (3,) or not np.all(np.isfinite(v)):
+        raise SceneError(f"{who}: {what} is three finite numbers, got {value!r}")
+    if not reachable(v):
+        raise SceneError(f"{who}: {what} is at most {LARGEST:g} in size, got {value!r}")
+    return v.copy()  # the user's own array may be changed later
+
+
+def as_color(value: Any, who: str) -> tuple[float, float, float] | None:
+    """Red, green and blue from 0 to 1 of three (or, with opacity, four) such numbers or of "#rrggbb"; None stays None."""
+    if value is None:
+        return None
+    if isinstance(value, str) and re.fullmatch("#[0-9a-fA-F]{6}", value):
+        given = np.array([int(value[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    else:
+        given = as_numbers(value)
+    if given.shape not in ((3,), (4,)) or not np.all((given >= 0) & (given <= 1)):
+        raise SceneError(f"{who}: color is (red, green, blue) from 0 to 1, or '#rrggbb', got {value!r}")
+    return float(given[0]), float(given[1]), float(given[2])
+
+
+def mass_properties(
+    who: str,
+    shape: Shape | None,
+    mass: float | None,
+    density: float | None,
+    com: Any,
+    inertia: Any,
+    strict: bool = True,
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Mass, its centre and the inertia about it, in a body's frame: the shape's, unless they are given."""
+    if not isinstance(strict, bool):
+        raise SceneError(f"{who}: strict is True or False, got {strict!r}")
+    total, centre, tensor = float(mass or 0.0), np.zeros(3), np.zeros((3, 3))
+    if shape is not None:
+        try:
+            parts = shape.mass_properties(mass=mass, density=density)
+        except SceneError as error:
+            raise SceneError(f"{who}: {error}") from None
+        total, centre, tensor = parts.mass, parts.com, parts.inertia
+    if com is not None:
+        centre = vector(com, who, "com (m)")
+    if inertia is not None:
+        tensor = check_inertia(inertia, who) if strict else as_numbers(inertia)
+        if tensor.shape != (3, 3) or not np.isfinite(tensor).all():
+            raise SceneError(f"{who}: inertia (kg·m²) is 3×3 finite numbers, got {inertia!r}")
+    if np.any(tensor) and np.linalg.eigvalsh(tensor)[0] <= 1e-12 * np.linalg.eigvalsh(tensor)[2]:
+        raise SceneError(f"{who}: its mass lies on a line, about which it has no inertia; give inertia=, got {tensor.tolist()}")
+    return total, centre, tensor
+
+
+def path_pose(path: Callable[[float], Any], t: float, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """A path's pose at time t: (position, rotation), or a position alone."""
+    value = path(t)
+    place, turn = value if len(value) == 2 else (value, (0.0, 0.0, 0.0, 1.0))
+    who = f"path of body {name!r} at t = {t:g} s"
+    return vector(place, who, "position (m)"), unit_quat(turn, who)
+
+
+def looks(color: Any, visual: Any, drag_area: Any, who: str) -> dict[str, Any]:
+    """What pictures and the air need of a body; files of visuals are read a floor above."""
+    if as_numbers(drag_area).shape != () or not 0 <= as_numbers(drag_area) < np.inf:
+        raise SceneError(f"{who}: drag_area is a finite number of m², at least 0, got {drag_area!r}")
+    found: dict[str, Any] = {"color": as_color(color, who), "drag_area": float(drag_area)}
+    if visual is not None:
+        from sharnir.io.meshes import as_visual
+
+        found["visual"] = as_visual(visual, who)
+    return found
+
+
+def start_pose(name: str, path: Any, position: Any, rotation: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Where a body's frame is at first: as given, else at the start of its path, else at the origin."""
+    who = f"body {name!r}"
+    place, turn = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
+    if path is not None:
+        place, turn = path_pose(path, 0.0, name)
+    if position is not None:
+        given = vector(position, who, "position (m)")
+        if path is not None and np.abs(given - place).max() > 1e-6:
+            raise SceneError(f"{who}: position {given.tolist()} is not where its path starts, {place.tolist()}")
+        place = given
+    return place, turn if rotation is None else unit_quat(as_numbers(rotation), who)

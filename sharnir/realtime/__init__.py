@@ -1,1 +1,0 @@
-"""Real time: the loop with deadlines (`loop`), frames for other processes (`board`)."""

@@ -1,0 +1,1 @@
+"""A running simulation: steps, snapshots, views of its parts, contacts, recording of values."""

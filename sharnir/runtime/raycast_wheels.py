@@ -1,0 +1,89 @@
+"""Cast wheels of a running simulation: what they do, and what they are told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sharnir.errors import SimulationError, as_numbers
+from sharnir.model.model import CAST_WORDS
+
+WORDS = ("torque", "velocity", "kd", "max_force", "brake")
+
+
+def wheel(sim: Any, name: str) -> CastWheel:
+    """The cast wheel of that name (`Wheel(cast=True)`, `Scene.add_cast_wheel`)."""
+    names = [cast.name for cast in sim.model.casts]
+    if name not in names:
+        raise SimulationError(f"no cast wheel is named {name!r}; known: {', '.join(map(repr, names)) or 'none'}")
+    return CastWheel(sim, names.index(name), name)
+
+
+class CastWheel:
+    """A cast wheel; with several worlds values have a leading world axis."""
+
+    __slots__ = ("_command", "_sim", "_state", "name")
+
+    def __init__(self, sim: Any, number: int, name: str) -> None:
+        first, words = sim.model.cast_rows
+        self._sim, self.name = sim, name
+        self._state, self._command = first + 2 * number, words + CAST_WORDS * number
+
+    def __repr__(self) -> str:
+        return f"<cast wheel {self.name!r}>"
+
+    @property
+    def speed(self) -> Any:
+        """rad/s, at which it turns; settable."""
+        return self._sim._out(np.array(self._sim._moving.drive_state[self._state], float))
+
+    @speed.setter
+    def speed(self, value: Any) -> None:
+        self._sim._moving.put("drive_state", self._state, self._checked("speed (rad/s)", value))
+
+    @property
+    def angle(self) -> Any:
+        """rad, by which it has turned."""
+        return self._sim._out(np.array(self._sim._moving.drive_state[self._state + 1], float))
+
+    def _checked(self, what: str, value: Any, least: float = -np.inf) -> np.ndarray:
+        given = as_numbers(value)
+        if given.shape not in ((), (self._sim.worlds,)) or not np.all(np.isfinite(given)) or np.any(given < least):
+            more = f" of at least {least:g}" if least > -np.inf else ""
+            raise SimulationError(f"wheel {self.name!r}: {what} is a finite number{more}, or one a world, got {value!r}")
+        return given
+
+    def _word(self, word: str) -> Any:
+        return self._sim._out(np.array(self._sim._commands.drive_command[self._command + WORDS.index(word)], float))
+
+    def _say(self, word: str, unit: str, value: Any, least: float = -np.inf) -> None:
+        given = self._checked(f"{word} ({unit})", value, least)
+        self._sim._commands.put("drive_command", self._command + WORDS.index(word), given)
+
+    @property
+    def torque(self) -> Any:
+        """N·m of its drive, besides what holds its speed; settable."""
+        return self._word("torque")
+
+    @torque.setter
+    def torque(self, value: Any) -> None:
+        self._say("torque", "N·m", value)
+
+    @property
+    def velocity(self) -> Any:
+        """rad/s, that its drive holds; settable."""
+        return self._word("velocity")
+
+    @velocity.setter
+    def velocity(self, value: Any) -> None:
+        self._say("velocity", "rad/s", value)
+
+    @property
+    def brake(self) -> Any:
+        """N·m, at which it holds; settable."""
+        return self._word("brake")
+
+    @brake.setter
+    def brake(self, value: Any) -> None:
+        self._say("brake", "N·m", value, 0.0)

@@ -1,1 +1,0 @@
-"""Trees of links in joint coordinates, and what stands around them."""
