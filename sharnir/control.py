@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from sharnir import dynamics
-from sharnir.errors import SceneError, is_positive
+from sharnir.errors import SceneError, is_positive, number
 from sharnir.integrate.bound import Dynamics
-from sharnir.model.actuators import number
 
 
 @dataclass

@@ -107,3 +107,20 @@ def named(views: dict[str, View], name: str, what: str) -> View:
     except (KeyError, TypeError):
         known = ", ".join(map(repr, views)) or "none"
         raise SimulationError(f"no {what} is named {name!r}; known: {known}") from None
+
+
+def number(
+    who: str, what: str, value: object, *, least: float | None = None, most: float = math.inf, endless: bool = False
+) -> float:
+    """A finite number (or infinity where `endless`) from `least` to `most`, or a SceneError."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = math.nan
+    bad = math.isnan(number) or (math.isinf(number) and not (endless and number > 0))
+    if bad or (least is not None and number < least) or number > most:
+        allowed = "a finite number" if least is None else f"a finite number of at least {least:g}"
+        if most != math.inf:
+            allowed = f"a number from {least:g} to {most:g}"
+        raise SceneError(f"{who}: {what} is {allowed}, got {value!r}")
+    return number

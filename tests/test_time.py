@@ -10,14 +10,12 @@ import time
 import warnings
 from pathlib import Path
 
+import nasty
 import numpy as np
 import pytest
 from conftest import in_time
 
 import sharnir as sh
-
-sys.path.insert(0, str(Path(__file__).parent / "physics"))
-import nasty
 
 DIRECT, SEQUENTIAL = {"solver": "direct"}, {}
 WAYS = {"direct": DIRECT, "sequential": SEQUENTIAL}
@@ -276,7 +274,7 @@ CHILD = """
 import signal, sys, time, warnings
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may have been started without it
 warnings.simplefilter("ignore")
-sys.path.insert(0, {here!r})
+sys.path[:0] = [{here!r}, {here!r} + "/physics"]
 from test_time import *
 def hard():
     sim = nasty.tangle(11, 0.0014, ropes=0, solver="direct")

@@ -11,9 +11,8 @@ import numpy as np
 from sharnir.collision.material import Material, checked
 from sharnir.collision.primitives import Part, parts_of, terrain_part
 from sharnir.core.spatial import direction_of, frame_from_axes
-from sharnir.errors import SceneError
+from sharnir.errors import SceneError, number
 from sharnir.geometry.shapes import Compound, Mesh, Shape
-from sharnir.model.actuators import number
 from sharnir.model.model import DYNAMIC
 
 EVERYTHING = 0x7FFFFFFF

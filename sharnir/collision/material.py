@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.core.journal import Said
-from sharnir.errors import SceneError, is_positive
-from sharnir.model.actuators import number
+from sharnir.errors import SceneError, is_positive, number
 
 
 @dataclass(frozen=True)

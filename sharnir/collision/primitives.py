@@ -9,9 +9,8 @@ import numpy as np
 
 from sharnir.collision.material import Material
 from sharnir.core.spatial import quat_multiply, quat_rotate
-from sharnir.errors import SceneError, as_numbers
+from sharnir.errors import SceneError, as_numbers, number
 from sharnir.geometry.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, Mesh, PointMass, Shape, Sphere
-from sharnir.model.actuators import number
 
 STILL = np.array([0.0, 0.0, 0.0, 1.0])
 FLAT = 1e-4

@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.errors import SceneError, as_numbers
+from sharnir.errors import SceneError, as_numbers, number
 from sharnir.geometry.shapes import Box, Compound
-from sharnir.model.actuators import number
 
 STEP = 0.1
 """m between samples, where none is given."""

@@ -20,10 +20,10 @@ from sharnir.core.bounded_json import Message, MessageError, decode, decode_json
 from sharnir.core.graphs import LOCK
 from sharnir.errors import SimulationError, StepWarning
 from sharnir.io import mcap, ros, usd
-from sharnir.io.record_writer import COMMAND, DELTA, MAX_EVERY, QUANTITIES, STEPS, WHOLE, Checks, Memory
 from sharnir.runtime import checkpoint, snapshots
 from sharnir.runtime.log import Values
 from sharnir.runtime.options import Options
+from sharnir.runtime.record_writer import COMMAND, DELTA, MAX_EVERY, QUANTITIES, STEPS, WHOLE, Checks, Memory
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any

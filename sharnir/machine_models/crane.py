@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from sharnir.core.spatial import frame_from_axes, quat_rotate
-from sharnir.errors import SceneError
+from sharnir.errors import SceneError, number
 from sharnir.geometry.shapes import Box, Compound, Cylinder
 from sharnir.machine_models.hydraulics import Place, add_ram
 from sharnir.machine_models.inputs import Input
-from sharnir.model.actuators import Friction, HydraulicCylinder, number
+from sharnir.model.actuators import Friction, HydraulicCylinder
 from sharnir.model.cable_tables import Drum, Sheave
 from sharnir.model.descriptions import vector
 from sharnir.model.joint_types import Prismatic, Revolute, Spherical

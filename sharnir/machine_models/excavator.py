@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from sharnir.collision.material import Material
+from sharnir.errors import number
 from sharnir.geometry.shapes import Box, Compound
 from sharnir.machine_models.hydraulics import Place, add_ram
 from sharnir.machine_models.inputs import Input
-from sharnir.model.actuators import HydraulicCylinder, number
+from sharnir.model.actuators import HydraulicCylinder
 from sharnir.model.joint_types import Revolute
 from sharnir.scene.scene import Scene
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sharnir.collision.material import Material
+from sharnir.errors import number
 from sharnir.geometry.shapes import Box, Compound
 from sharnir.machine_models.hydraulics import Place
 from sharnir.machine_models.inputs import Input
 from sharnir.machine_models.vehicles import Axle, Vehicle
 from sharnir.machine_models.wheels import Steering, Wheel
-from sharnir.model.actuators import HydraulicCylinder, Servo, number
+from sharnir.model.actuators import HydraulicCylinder, Servo
 from sharnir.model.cable_tables import Sheave
 from sharnir.model.joint_types import Prismatic, Revolute
 from sharnir.scene.scene import Scene

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from sharnir.core.spatial import quat_rotate
-from sharnir.errors import SceneError
+from sharnir.errors import SceneError, number
 from sharnir.geometry.shapes import Box, Compound, Sphere
 from sharnir.machine_models.inputs import Input
 from sharnir.machine_models.vehicles import Axle, Hitch, Vehicle
 from sharnir.machine_models.wheels import Steering, Tyre, Wheel
-from sharnir.model.actuators import DCMotor, number
+from sharnir.model.actuators import DCMotor
 from sharnir.model.descriptions import vector
 from sharnir.model.joint_types import Spherical
 from sharnir.scene.scene import Scene

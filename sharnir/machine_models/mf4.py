@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from sharnir.core.spatial import quat_rotate
+from sharnir.errors import number
 from sharnir.geometry.shapes import Box, Compound
 from sharnir.machine_models.inputs import Input
 from sharnir.machine_models.tracks import Track
-from sharnir.model.actuators import Friction, Servo, number
+from sharnir.model.actuators import Friction, Servo
 from sharnir.model.descriptions import vector
 from sharnir.model.joint_types import Prismatic, Revolute
 from sharnir.scene.scene import Scene

@@ -16,10 +16,10 @@ import numpy as np
 
 from sharnir.collision.material import Material
 from sharnir.core.spatial import frame_from_axes, quat_multiply, quat_rotate
-from sharnir.errors import SceneError
+from sharnir.errors import SceneError, number
 from sharnir.geometry.shapes import Box, Cylinder, Shape
 from sharnir.machine_models.wheels import Suspension, positive, where_given
-from sharnir.model.actuators import DCMotor, Friction, Servo, number
+from sharnir.model.actuators import DCMotor, Friction, Servo
 from sharnir.model.descriptions import vector
 from sharnir.model.joint_types import Prismatic, Revolute
 from sharnir.scene.scene import Scene

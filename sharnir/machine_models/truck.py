@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sharnir.errors import number
 from sharnir.machine_models.hydraulics import Place
 from sharnir.machine_models.inputs import Input
 from sharnir.machine_models.vehicles import SIDES, Axle, Hitch, Vehicle
 from sharnir.machine_models.wheels import Steering, Wheel, ackermann, add_differential
-from sharnir.model.actuators import Engine, number
+from sharnir.model.actuators import Engine
 from sharnir.scene.scene import Scene
 
 WHEEL = Wheel(0.5, 0.3, 90.0, friction=0.8, rolling=0.008)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from sharnir.core.spatial import quat_rotate
-from sharnir.errors import SceneError, SimulationError
+from sharnir.errors import SceneError, SimulationError, number
 from sharnir.geometry.shapes import Box
 from sharnir.machine_models.wheels import Steering, Suspension, Wheel, ackermann, positive
-from sharnir.model.actuators import Cardan, DCMotor, Friction, Servo, number
+from sharnir.model.actuators import Cardan, DCMotor, Friction, Servo
 from sharnir.model.descriptions import vector
 from sharnir.model.joint_types import Spherical
 from sharnir.runtime.raycast_wheels import wheel

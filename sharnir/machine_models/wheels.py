@@ -11,9 +11,9 @@ import numpy as np
 
 from sharnir.collision.material import Material
 from sharnir.core.spatial import direction_of, frame_from_axes, quat_conjugate, quat_rotate
-from sharnir.errors import SceneError, as_numbers, is_positive
+from sharnir.errors import SceneError, as_numbers, is_positive, number
 from sharnir.geometry.shapes import Cylinder
-from sharnir.model.actuators import DCMotor, Drive, Friction, Servo, number
+from sharnir.model.actuators import DCMotor, Drive, Friction, Servo
 from sharnir.model.descriptions import vector
 from sharnir.model.joint_types import Cylindrical, Gear, Prismatic, Revolute
 from sharnir.scene.scene import Scene

@@ -24,24 +24,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sharnir.core.misspellings import Checked
-from sharnir.errors import SceneError, as_numbers, is_positive
+from sharnir.errors import SceneError, as_numbers, is_positive, number
 
 INF = math.inf
-
-
-def number(who: str, what: str, value: object, *, least: float | None = None, most: float = INF, endless: bool = False) -> float:
-    """A finite number (or infinity where `endless`) from `least` to `most`, or a SceneError."""
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        number = math.nan
-    bad = math.isnan(number) or (math.isinf(number) and not (endless and number > 0))
-    if bad or (least is not None and number < least) or number > most:
-        allowed = "a finite number" if least is None else f"a finite number of at least {least:g}"
-        if most != INF:
-            allowed = f"a number from {least:g} to {most:g}"
-        raise SceneError(f"{who}: {what} is {allowed}, got {value!r}")
-    return number
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ import warp as wp
 from sharnir.core import strided
 from sharnir.core.spatial import direction_of, quat_rotate
 from sharnir.core.types import real, vec3
-from sharnir.errors import SceneError, is_positive
-from sharnir.model.actuators import number
+from sharnir.errors import SceneError, is_positive, number
 from sharnir.model.cables import CableTable, CableWork
 from sharnir.model.descriptions import BodyDescription, vector
 from sharnir.model.model import DYNAMIC, Model, fill

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from sharnir.errors import SimulationError
-from sharnir.io.record_writer import Recorder
 from sharnir.runtime import checkpoint
 from sharnir.runtime.log import Log
+from sharnir.runtime.record_writer import Recorder
 
 
 class Keeping:

@@ -19,11 +19,10 @@ from sharnir.core.spatial import quat_rotate, unit_quat
 from sharnir.core.types import begin_modules, load_modules
 from sharnir.engine.rope import describe as roping
 from sharnir.engine.rope.build import Ropes
-from sharnir.errors import SceneError, SceneWarning, is_positive
+from sharnir.errors import SceneError, SceneWarning, is_positive, number
 from sharnir.geometry.shapes import Shape
 from sharnir.geometry.terrain import Terrain
 from sharnir.model import assembly
-from sharnir.model.actuators import number
 from sharnir.model.cable_tables import CableDescription, Drum, Sheave, cable_start, cable_table, describe_cable
 from sharnir.model.descriptions import (
     BodyDescription,

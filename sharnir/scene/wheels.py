@@ -10,9 +10,9 @@ import numpy as np
 from sharnir.collision.describe import Belt, Cast
 from sharnir.collision.material import Material
 from sharnir.core.spatial import quat_rotate
-from sharnir.errors import SceneError, is_positive
+from sharnir.errors import SceneError, is_positive, number
 from sharnir.geometry.shapes import Shape
-from sharnir.model.actuators import Servo, number
+from sharnir.model.actuators import Servo
 from sharnir.model.descriptions import vector
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from sharnir.core.extras import need
 from sharnir.errors import SimulationError
-from sharnir.io.record_writer import Recorder
+from sharnir.runtime.record_writer import Recorder
 from sharnir.runtime.simulation import Simulation
 from sharnir.trainer.loop import Urgent
 from sharnir.trainer.session import There, answer

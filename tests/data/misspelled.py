@@ -1,4 +1,4 @@
-"""Forty words that are not quite right, one a line with `# wrong`; mypy has to find them (tests/test_types.py)."""
+"""Forty words that are not quite right, one a line with `# wrong`; mypy has to find them (tests/core/test_types.py)."""
 
 import sharnir as sh
 

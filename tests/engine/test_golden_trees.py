@@ -6,17 +6,14 @@ mechanisms with something beside the tree. A run is stored after 20 steps, and a
 within 1e-11 m.
 """
 
-import sys
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from mechanisms import add_body, passive_case, quat_exp
 
 import sharnir as sh
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "physics"))
-from mechanisms import add_body, passive_case, quat_exp
 
 STORED = Path(__file__).parent.parent / "data" / "trees.npz"
 STAGES, PER_STAGE = ("chain", "tree", "laws", "rows"), 30

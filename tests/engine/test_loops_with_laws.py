@@ -1,18 +1,14 @@
 """Loops with friction and limits in balls, friction that axes share, axes that loops hold still, and bodies of any mass."""
 
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
+from mechanisms import pair_case
 from test_tree_rows import body, both, follow, four_bars
 
 import sharnir as sh
 from sharnir.engine.direct.trees import Trees
-
-sys.path.append(str(Path(__file__).parent.parent / "physics"))
-from mechanisms import pair_case
 
 
 def ring(first, last, **moving):

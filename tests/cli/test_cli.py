@@ -179,7 +179,7 @@ def test_a_robot_is_shown(monkeypatch):
     shown = []
     viewer = pytest.importorskip("sharnir.view.viewer", exc_type=ImportError)
     monkeypatch.setattr(viewer, "serve", lambda sim, title, **options: shown.append(sim))
-    assert arguments.main(["view", str(Path(__file__).parent / "data" / "arm.urdf")]) == 0
+    assert arguments.main(["view", str(Path(__file__).parents[1] / "data" / "arm.urdf")]) == 0
     assert shown[0].model.joint_names
 
 

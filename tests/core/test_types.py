@@ -8,7 +8,7 @@ import pytest
 
 import sharnir as sh
 
-MISSPELLED = Path(__file__).parent / "data" / "misspelled.py"
+MISSPELLED = Path(__file__).parents[1] / "data" / "misspelled.py"
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from test_sweeps import DOOR, door, same
+from test_study import DOOR, door, same
 
 import sharnir as sh
 

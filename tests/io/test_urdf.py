@@ -14,7 +14,7 @@ import sharnir as sh
 from sharnir.core.spatial import quat_rotate
 from sharnir.io import load_urdf
 
-DATA = pathlib.Path(__file__).parent / "data"
+DATA = pathlib.Path(__file__).parents[1] / "data"
 INERTIAL = "<inertial><mass value='1'/><inertia ixx='0.1' iyy='0.1' izz='0.1'/></inertial>"
 LIMIT = "<limit lower='-1' upper='1' effort='1' velocity='1'/>"
 

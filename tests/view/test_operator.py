@@ -26,7 +26,7 @@ from sharnir.view.operator_panel import stick  # noqa: E402
 from sharnir.view.viewer import Viewer  # noqa: E402
 
 PORT = 8765
-OUT = pathlib.Path(__file__).parent.parent / "out" / "browser"
+OUT = pathlib.Path(__file__).parents[2] / "out" / "browser"
 
 
 def door():

@@ -77,9 +77,7 @@ def test_example_comes_back_to_the_bit(name, scene_of, tmp_path):
 
 @pytest.mark.slow
 def test_all_examples_and_random_scenes_come_back_to_the_bit(scene_of, tmp_path):
-    import sys
 
-    sys.path.insert(0, str(pathlib.Path(__file__).parent / "physics"))
     from mechanisms import any_case
 
     names = sorted(p.stem for p in pathlib.Path(EXAMPLES).glob("*.py") if p.stem not in BY_FUNCTION)

@@ -20,7 +20,7 @@ from sharnir.trainer.shared_frames import Board, Watcher
 from sharnir.trainer.streams import Stream
 
 client = pytest.importorskip("websockets.sync.client")
-RECEIVER = Path(__file__).parent.parent / "examples" / "receivers" / "receiver.py"
+RECEIVER = Path(__file__).parents[2] / "examples" / "receivers" / "receiver.py"
 
 
 def door():
