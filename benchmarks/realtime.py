@@ -29,7 +29,7 @@ from typing import Any
 import sharnir as sh
 from sharnir.cli.examples import example_folder
 from sharnir.trainer.loop import Quiet, Urgent
-from sharnir.trainer.shared_frames import Board
+from sharnir.trainer.shared_frames import SharedFrames
 from sharnir.trainer.statistics import Statistics, Times
 
 RATE, PORT = 500, 8790
@@ -117,7 +117,7 @@ def measure(name: str, seconds: float, turn: float, record: bool, view: bool, ur
     rt.urgent = urgent
     if driven is None:
         rt.run(0.5)
-    board, done = Board(rt), threading.Event()
+    board, done = SharedFrames(rt), threading.Event()
     beside = [PAGE, str(PORT)] if driven is not None else [WATCH, board.name]
     watcher = subprocess.Popen([sys.executable, "-c", *beside], stdout=subprocess.PIPE, text=True)
     assert watcher.stdout is not None and watcher.stdout.readline() == "ready\n"

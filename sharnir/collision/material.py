@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.core.journal import Said
+from sharnir.core.journal import KeepsArguments
 from sharnir.errors import SceneError, is_positive, number
 
 
 @dataclass(frozen=True)
-class Material(Said):
+class Material(KeepsArguments):
     """How a surface rubs, bounces and yields.
 
     Where two surfaces meet, friction is √(μ_a μ_b), dynamic friction likewise; of restitution, rolling, torsion, stiffness and

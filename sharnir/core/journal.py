@@ -38,7 +38,7 @@ class OfInit:
         return whole.replace(parameters=list(whole.parameters.values())[1:])
 
 
-class Said(Checked):
+class KeepsArguments(Checked):
     """An object that keeps the arguments it was made with: its fields may hold them in another form, a unit vector for one."""
 
     __signature__ = OfInit()
@@ -75,7 +75,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Told:
+class SceneJournal:
     """All that was said of a scene: what can be written to a file and said again."""
 
     gravity: tuple[float, ...]  # m/s²
@@ -85,7 +85,7 @@ class Told:
     notes: tuple[str, ...] = ()
 
 
-class Telling:
+class Journaled:
     """What a Scene shares with the files it can be written to: every method that adds something keeps what it was given."""
 
     calls: list[Call]
@@ -99,11 +99,11 @@ class Telling:
             if name.startswith("add_") or name in RULES:
                 setattr(cls, name, _telling(name, method))
 
-    def told(self) -> Told:
+    def told(self) -> SceneJournal:
         """All that was said of it so far."""
         own: Any = self
         gravity = tuple(float(g) for g in own.gravity)
-        return Told(gravity, own.touch.contact, tuple(self.calls), dict(self.options), tuple(own.notes))
+        return SceneJournal(gravity, own.touch.contact, tuple(self.calls), dict(self.options), tuple(own.notes))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the scene to a TOML file, from which `load_scene` makes the same one, to the bit.

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sharnir.core.journal import Said
+from sharnir.core.journal import KeepsArguments
 from sharnir.core.spatial import quat_to_matrix, unit_quat
 from sharnir.errors import SceneError
 
@@ -110,7 +110,7 @@ def check_inertia(inertia: ArrayLike, who: str) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape(Said, ABC):
+class Shape(KeepsArguments, ABC):
     """A piece of matter placed in a body's frame.
 
     ``position`` (m) and ``rotation`` (quaternion x, y, z, w) place the shape's own axes in the body's frame.

@@ -193,13 +193,13 @@ class Recording(Values):
         self.put(sim)
         if self.facts["words"] != len(Memory(sim).words):
             raise SimulationError(f"{self.path}: was recorded with another layout of memory (sharnir {self.facts['sharnir']})")
-        followers, sim._followers = sim._followers, []  # paths are among the commands
+        followers, sim._paths = sim._paths, []  # paths are among the commands
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", StepWarning)  # told when they were made
                 return self._replay(sim, progress)
         finally:
-            sim._followers = followers
+            sim._paths = followers
 
     def _replay(self, sim: Owner, progress: Any) -> Replayed:
         memory, checks, made, passed = Memory(sim), Checks(sim), 0, 0.0

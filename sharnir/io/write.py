@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.collision.material import Material
-from sharnir.core.journal import Call, Said, Told, named
+from sharnir.core.journal import Call, KeepsArguments, SceneJournal, named
 from sharnir.errors import SceneError, SceneWarning
 from sharnir.geometry.shapes import Mesh
 from sharnir.io.folders import everywhere
@@ -48,7 +48,7 @@ def save_scene(scene: Scene, path: FilePath) -> None:
         raise SceneError(f"{file}: cannot be written: {error.strerror}") from None
 
 
-def scene_text(told: Told, folder: FilePath = ".", scene: Scene | None = None) -> str:
+def scene_text(told: SceneJournal, folder: FilePath = ".", scene: Scene | None = None) -> str:
     """The TOML text of what a scene was told, `model.told` for one; refused where reading it would not give the same scene.
 
     Args:
@@ -74,7 +74,7 @@ def scene_text(told: Told, folder: FilePath = ".", scene: Scene | None = None) -
     return text
 
 
-def said_again(told: Told) -> Scene:
+def said_again(told: SceneJournal) -> Scene:
     """A scene that is told the same."""
     scene = Scene(told.gravity, told.contact)
     for call in told.calls:
@@ -92,7 +92,7 @@ class Writer:
         self.left_out: list[str] = []
         self.shared: dict[int, tuple[str, Any]] = {}
 
-    def text(self, told: Told) -> str:
+    def text(self, told: SceneJournal) -> str:
         """All of a file."""
         tables = [(call, named(getattr(Scene, call.method), [None, *call.args], call.keywords)) for call in told.calls]
         self.share(tables)
@@ -198,7 +198,7 @@ class Writer:
 
 def arguments_of(thing: Any) -> Plain:
     """What an object was made of; fields that are as they would be anyway are left out."""
-    if isinstance(thing, Said):
+    if isinstance(thing, KeepsArguments):
         return {k: v for k, v in thing.said().items() if v is not None}
     out = {}
     for field in dataclasses.fields(thing):

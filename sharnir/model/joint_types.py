@@ -23,7 +23,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 import warp as wp
 
-from sharnir.core.journal import Said
+from sharnir.core.journal import KeepsArguments
 from sharnir.core.spatial import direction_of, frame_from_axes
 from sharnir.core.strided import table
 from sharnir.core.types import quat, real, vec3
@@ -49,7 +49,7 @@ class Actions(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Joint(Said):
+class Joint(KeepsArguments):
     """A joint that leaves the axes named in `free` free, such as `Joint("x rz")`; of two rotations the first is the parent's.
 
     Axes are those of the joint frame that `Scene.add_joint` places; `frame` turns them further (quaternion). What acts on the

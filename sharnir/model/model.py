@@ -192,7 +192,7 @@ class Model:
     sensors: dict[str, Any] = field(default_factory=dict)  # `sensors.table.SensorDescription`s
     redundant: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # `Scene.notes`
-    told: Any = None  # `said.Told`: what the scene was told, for files
+    told: Any = None  # `said.SceneJournal`: what the scene was told, for files
     inputs: list[Any] = field(default_factory=list)  # `inputs.Input`, of the scene's operator
     rigid: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # (speeds,) axes that a loop holds still
     shaky: bool = False  # whether axes in a loop can move in the start pose alone

@@ -11,7 +11,7 @@ from sharnir.runtime.log import Log
 from sharnir.runtime.record_writer import Recorder
 
 
-class Keeping:
+class CheckpointAccess:
     """The part of a Simulation that is about files."""
 
     __slots__ = ()

@@ -54,7 +54,7 @@ class Watched:
     touched: bool
 
 
-class Touching:
+class ContactMonitor:
     """Contacts of a simulation, as its user sees them."""
 
     def __init__(self, sim: Owner) -> None:
@@ -237,11 +237,11 @@ class Touching:
             self._grow_ropes(0)
 
 
-class Contacting:
+class ContactAccess:
     """The part of a Simulation that is about contact."""
 
     __slots__ = ()
-    _touching: Touching | None
+    _contact_monitor: ContactMonitor | None
 
     if TYPE_CHECKING:
 
@@ -293,7 +293,7 @@ class Contacting:
         if not isinstance(name, str) or name not in getattr(self, "_ropes", {}):
             self.body(name)
 
-    def _touch(self, what: str) -> Touching:
-        if self._touching is None:
+    def _touch(self, what: str) -> ContactMonitor:
+        if self._contact_monitor is None:
             raise SimulationError(f"{what}: bodies of this scene do not touch; add a ground, or Scene(contact=True)")
-        return self._touching
+        return self._contact_monitor

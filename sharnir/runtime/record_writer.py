@@ -55,7 +55,7 @@ class Memory:
     def __init__(self, sim: Owner) -> None:
         if not sim._on_cpu or sim.worlds != 1:
             raise SimulationError(f"record_to: one world on the CPU, got {sim.worlds} on {sim.model.device}")
-        self.words = np.asarray(sim._attempts._live).view(np.uint8)[: sim._attempts._live.nbytes // 8 * 8].view(np.uint64)
+        self.words = np.asarray(sim._transaction._live).view(np.uint8)[: sim._transaction._live.nbytes // 8 * 8].view(np.uint64)
         start = self.words.__array_interface__["data"][0]
         structs = [(sim._state, STATE_FIELDS, False), (sim.control, CONTROL_FIELDS, True)]
         if sim._ropes:
@@ -262,7 +262,7 @@ class Recorder:
             self._take_whole()
             return
         changed = sim._versions[0] != self._versions[0]
-        if changed or sim._touched or self._dirty or sim._followers:
+        if changed or sim._touched or self._dirty or sim._paths:
             other = m.words != self._reference
             if not (changed or self._dirty):
                 other &= ~m.read

@@ -41,8 +41,8 @@ from sharnir.runtime import health, snapshots
 from sharnir.runtime.arrays import ArrayAccess, Host, Idle, Lent, Targets, memory
 from sharnir.runtime.cable_views import CableView
 from sharnir.runtime.checkpoint import content
-from sharnir.runtime.checkpointing import Keeping
-from sharnir.runtime.contacts import Contacting, Touching
+from sharnir.runtime.checkpointing import CheckpointAccess
+from sharnir.runtime.contacts import ContactAccess, ContactMonitor
 from sharnir.runtime.health import Health
 from sharnir.runtime.joint_views import JointView
 from sharnir.runtime.kinematic_paths import Follower
@@ -51,10 +51,10 @@ from sharnir.runtime.options import Options, Spreads, VideoOptions, ViewOptions,
 from sharnir.runtime.parameters import owned, randomise
 from sharnir.runtime.rope_view import RopeView
 from sharnir.runtime.snapshots import Snapshot, rope_arrays
-from sharnir.runtime.transaction import Attempts, Sum
+from sharnir.runtime.transaction import Sum, Transaction
 from sharnir.runtime.views import BodyView, GearView, SpringView
-from sharnir.runtime.wind import Air, Windy
-from sharnir.scene.inputs import Controls, Operated
+from sharnir.runtime.wind import Air, WindAccess
+from sharnir.scene.inputs import Controls, InputAccess
 from sharnir.scene.scene import Scene
 from sharnir.sensors.table import Sensing, Sensors
 
@@ -71,7 +71,7 @@ HEARD = 0.05  # s, after which at the latest Python is heard in a long call
 LOOK_EVERY = 512  # steps, after which at the latest the guard looks at a long call
 
 
-class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
+class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, CheckpointAccess, Sensing):
     """A scene in motion.
 
     Args:
@@ -91,11 +91,57 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
     """
 
     __slots__ = (
-        "__weakref__", "_air", "_at_pose", "_attempts", "_bodies", "_bodies_lent", "_cables", "_clock", "_commands", "_content",
-        "_epoch", "_followers", "_forced", "_gears", "_gravities", "_hands", "_idle", "_images", "_joints", "_known", "_lent",
-        "_logs", "_looks", "_measures", "_moving", "_nominal", "_on_cpu", "_on_divergence", "_pace", "_projected", "_read",
-        "_reader", "_recorder", "_rope_commands", "_rope_moving", "_ropes", "_sensors", "_shown", "_springs", "_start", "_state",
-        "_target", "_touched", "_touching", "_versions", "_views", "control", "model", "solver", "solver_name", "worlds",
+        "__weakref__",
+        "_air",
+        "_at_pose",
+        "_bodies",
+        "_bodies_lent",
+        "_cables",
+        "_clock",
+        "_commands",
+        "_contact_monitor",
+        "_content",
+        "_epoch",
+        "_forced",
+        "_gears",
+        "_gravities",
+        "_idle",
+        "_images",
+        "_inputs",
+        "_joints",
+        "_known",
+        "_lent",
+        "_logs",
+        "_looks",
+        "_measures",
+        "_moving",
+        "_nominal",
+        "_on_cpu",
+        "_on_divergence",
+        "_pace",
+        "_paths",
+        "_projected",
+        "_read",
+        "_reader",
+        "_recorder",
+        "_rope_commands",
+        "_rope_moving",
+        "_ropes",
+        "_sensors",
+        "_shown",
+        "_springs",
+        "_start",
+        "_state",
+        "_target",
+        "_touched",
+        "_transaction",
+        "_versions",
+        "_views",
+        "control",
+        "model",
+        "solver",
+        "solver_name",
+        "worlds",
     )  # fmt: skip
 
     __signature__ = OfInit()
@@ -196,16 +242,16 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         self._springs = {name: SpringView(self, i, name) for name, i in self.model.spring_names.items()}
         self._cables = {name: CableView(self, i, name) for name, i in self.model.cable_names.items()}
         self._ropes = {name: RopeView(self, i, name) for name, i in ropes.items()}
-        self._touching = None if self.solver.collider is None else Touching(self)
-        self._attempts = Attempts(self, *packed)
+        self._contact_monitor = None if self.solver.collider is None else ContactMonitor(self)
+        self._transaction = Transaction(self, *packed)
         names = {i: name for name, i in self.model.body_names.items()}
-        self._followers: list[Any] = [Follower(self, i, names[i], path) for i, path in self.model.paths.items()]
+        self._paths: list[Any] = [Follower(self, i, names[i], path) for i, path in self.model.paths.items()]
         self._air = Air(self, self.model.drag_areas) if self.model.drag_areas else None
-        self._followers += [] if self._air is None else [self._air]
+        self._paths += [] if self._air is None else [self._air]
         self._target = Targets(self)
-        self._hands = Controls(self, self.model.inputs)
+        self._inputs = Controls(self, self.model.inputs)
         self._sensors = Sensors(self, self.model.sensors)
-        self._hands.begin()
+        self._inputs.begin()
         self.solver.begin_code(self.control)
         self._start = self.snapshot()
         self._images = (
@@ -225,13 +271,13 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         several the world is marked in `failed` and stays at its last good step while the others go on.
         """
         if n == 1 and budget is None and iterations is None and not self._logs:  # the usual call, kept short
-            if self._hands.busy:
-                self._hands.apply()
-            if self._followers:
-                self._follow()
-            report = self._attempts.once()
-            if self._touching is not None:
-                self._touching.after()
+            if self._inputs.busy:
+                self._inputs.apply()
+            if self._paths:
+                self._advance_paths()
+            report = self._transaction.once()
+            if self._contact_monitor is not None:
+                self._contact_monitor.after()
             if self._sensors.some:
                 self._sensors.made(1)
             return report
@@ -240,26 +286,26 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         if budget is not None and not is_positive(budget):
             raise SimulationError(f"step(budget=…): a positive finite time in s, got {budget!r}")
         if budget is None and iterations is None and self._is_plain and n <= self._chunk():
-            report = self._attempts.several(n)
+            report = self._transaction.several(n)
             self._pace = report.elapsed
-            if self._touching is not None:
-                self._touching.after()
+            if self._contact_monitor is not None:
+                self._contact_monitor.after()
             return report
         how = {"budget": budget, "iterations": iterations}
         done, took, late, tally = 0, 0.0, False, Sum(self.solver)
         while done < n:
-            if self._hands.busy:
-                self._hands.apply()
-            if self._followers:
-                self._follow()
-            part = 1 if self._followers or self._hands.busy or budget is not None else min(n - done, self._chunk())
+            if self._inputs.busy:
+                self._inputs.apply()
+            if self._paths:
+                self._advance_paths()
+            part = 1 if self._paths or self._inputs.busy or budget is not None else min(n - done, self._chunk())
             part = min(part, self._sensors.left)
             for log in self._logs:
                 part = min(part, log.due())
                 log.before(how)
-            report = self._attempts.advance(part, how)
-            if self._touching is not None:
-                self._touching.after()
+            report = self._transaction.advance(part, how)
+            if self._contact_monitor is not None:
+                self._contact_monitor.after()
             self._sensors.made(part)
             for log in tuple(self._logs):
                 log.made(part)
@@ -272,22 +318,22 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
     @property
     def _is_plain(self) -> bool:
         """Whether nothing is done between steps: nobody records or steers, no sensor reads."""
-        return not (self._logs or self._hands.busy or self._followers or self._sensors.some)
+        return not (self._logs or self._inputs.busy or self._paths or self._sensors.some)
 
     def _chunk(self) -> int:
         """Steps that are made in one go: few enough that Ctrl-C is heard, and that the guard looks in between."""
         if self._touched or self._forced or self._pace == 0.0:
             return 1
         most = self.solver.unguarded if self.solver.driven and self.worlds > 1 else LOOK_EVERY
-        if self._touching is not None:  # there may have to be room for more contacts
-            most = 1 if self._touching.watched else min(most, 16)
+        if self._contact_monitor is not None:  # there may have to be room for more contacts
+            most = 1 if self._contact_monitor.watched else min(most, 16)
         return max(1, min(most, int(HEARD / self._pace)))
 
-    def _follow(self) -> None:
+    def _advance_paths(self) -> None:
         """Lead kinematic bodies with a path, and let the air push; both give any energy."""
         dt = self.solver.dt
         t = self.time + dt
-        for follower in self._followers:
+        for follower in self._paths:
             follower.lead(t, dt)
         self._touched = self._forced = True
         self._read = self._known = NOTHING
@@ -419,8 +465,8 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
             for name in ("rope.pull", "rope.moment", "rope.end_force", "rope.tie_force"):
                 if self._ropes:
                     rope_arrays(self)[name].assign(rope_arrays(self)[name].numpy() * (value / old))
-            if self._touching is not None:
-                impulse = self._touching.arrays()["contact.impulse"]
+            if self._contact_monitor is not None:
+                impulse = self._contact_monitor.arrays()["contact.impulse"]
                 impulse.assign(impulse.numpy() * (value / old))
 
     @property

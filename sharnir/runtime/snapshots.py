@@ -85,7 +85,7 @@ class Starts:
     """
 
     def __init__(self, sim: Owner, snapshot: Snapshot) -> None:
-        self.of, whole, size = snapshot, sim._attempts.whole, np.dtype(np_real).itemsize
+        self.of, whole, size = snapshot, sim._transaction.whole, np.dtype(np_real).itemsize
         self._live = whole.numpy().view(np.dtype(f"i{size}"))
         at: list[np.ndarray] = []
         stride: list[np.ndarray] = []
@@ -161,7 +161,7 @@ def arrays_of(sim: Owner) -> dict[str, Any]:
     arrays = {f"state.{n}": getattr(sim._state, n) for n in STATE_FIELDS}
     arrays |= {f"control.{n}": getattr(sim.control, n) for n in CONTROL_FIELDS}
     arrays |= rope_arrays(sim)
-    return arrays if sim._touching is None else arrays | sim._touching.arrays()
+    return arrays if sim._contact_monitor is None else arrays | sim._contact_monitor.arrays()
 
 
 def forget_rows(sim: Owner) -> None:
@@ -275,8 +275,8 @@ def check(sim: Owner, snapshot: Snapshot, known: bool = False) -> tuple[Snapshot
         raise SimulationError(f"restore: takes what snapshot() returned, got {type(snapshot).__name__}")
     if not known:
         check_kinds(sim, snapshot)
-    if sim._touching is not None:
-        sim._touching.fit(snapshot)
+    if sim._contact_monitor is not None:
+        sim._contact_monitor.fit(snapshot)
     values = dict(values_of(sim))
     fresh = {}
     if not is_same_scheme(sim, snapshot):
@@ -335,7 +335,7 @@ def whole_number_ranges(sim: Owner) -> dict[str, tuple[Any, Any]]:
         capacity = model.ropes.table.capacity.numpy()[:, None]
         out |= {"rope.segments": (1, capacity), "rope.started": (0, 1), "rope.degree": (0, 3)}
         out |= {"rope.cut": (0, 1), "rope.slack": (-1, 1)}
-    if sim._touching is not None:
+    if sim._contact_monitor is not None:
         values, given = values_of(sim), model.collision
         points, pairs = len(values["contact.gap"]), len(values["contact.pair_size"])
         shape, special = len(given.shapes) - 1, 31 | (len(given.belts) << 8)
@@ -359,7 +359,7 @@ def check_whole_numbers(sim: Owner, snapshot: Mapping[str, np.ndarray]) -> None:
         if found is not None and found.size and not ((found >= low) & (found <= high)).all():
             wrong = found[~((found >= low) & (found <= high))].ravel()[0]
             raise SimulationError(f"restore: {name!r} is a whole number from {low} to {np.max(high)}, got {wrong}")
-    if sim._touching is not None:
+    if sim._contact_monitor is not None:
         first, size = snapshot["contact.pair_first"].astype(np.int64), snapshot["contact.pair_size"]
         if first.size and (first + size).max() > len(snapshot["contact.gap"]):
             raise SimulationError("restore: 'contact.pair_first' and 'contact.pair_size' name points that are not there")
@@ -412,9 +412,9 @@ def put_back_some(sim: Owner, snapshot: Snapshot, worlds: np.ndarray) -> None:
             return
         known = sim._known
         shared = [sim._commands.acts.copy(), sim._commands.enabled.copy(), sim._commands.friction_load > 0]
-        starts = sim._attempts.starts
+        starts = sim._transaction.starts
         if starts is None or starts.of is not snapshot:
-            starts = sim._attempts.starts = Starts(sim, snapshot)
+            starts = sim._transaction.starts = Starts(sim, snapshot)
         starts.put_back(sim, worlds)
         counted, parts, alarm = starts.counted
         for values in counted:

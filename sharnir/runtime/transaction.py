@@ -40,7 +40,7 @@ class Sum:
             self._solver.projected.assign(self._sum[1])
 
 
-class Attempts:
+class Transaction:
     """Makes the steps of a simulation.
 
     Args:

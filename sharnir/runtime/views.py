@@ -64,7 +64,7 @@ class BodyView(Bound):
     @property
     def contact_force(self) -> np.ndarray:
         """(3,) N, world axes: of all that touches it, mean over the last step; zero where nothing touches anything."""
-        touching = self._sim._touching
+        touching = self._sim._contact_monitor
         if touching is None:
             return np.zeros(3) if self._sim.worlds == 1 else np.zeros((self._sim.worlds, 3))
         return np.asarray(touching.force(self.name))
@@ -72,7 +72,7 @@ class BodyView(Bound):
     @property
     def touching(self) -> tuple[str, ...]:
         """Names of the bodies that touch it; of several worlds, in the first."""
-        touching = self._sim._touching
+        touching = self._sim._contact_monitor
         return () if touching is None else tuple(touching.partners(self.name))
 
     @property

@@ -44,7 +44,7 @@ class Air:
             sim.control.force_once.assign(forces)
 
 
-class Windy:
+class WindAccess:
     """The part of a Simulation that is about the air."""
 
     __slots__ = ()

@@ -465,16 +465,16 @@ class Setter:
             setattr(view, field, given > 0.5 if field == "enabled" else given)
 
 
-class Operated:
+class InputAccess:
     """The part of a Simulation that is about its inputs."""
 
     __slots__ = ()
-    _hands: Controls
+    _inputs: Controls
 
     @property
     def controls(self) -> Controls:
         """The scene's inputs (`Scene.add_control`): `sim.controls["throttle"] = 0.5` is taken at the next step."""
-        return self._hands
+        return self._inputs
 
     def html(self, path: Any, *, fps: float = 30.0, title: str | None = None, follow: str | None = None) -> Any:
         """Keep the motion of the first world as one HTML file: `with sim.html("out.html"): sim.run(4)`.

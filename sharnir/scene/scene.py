@@ -14,7 +14,7 @@ import warp as wp
 from sharnir.collision.describe import ContactScene
 from sharnir.collision.material import Material, checked
 from sharnir.core import summaries
-from sharnir.core.journal import Telling
+from sharnir.core.journal import Journaled
 from sharnir.core.spatial import quat_rotate, unit_quat
 from sharnir.core.types import begin_modules, load_modules
 from sharnir.engine.rope import describe as roping
@@ -57,7 +57,7 @@ log = logging.getLogger("sharnir")
 FAR = 5.0  # body widths: a rope tied to it from farther off may be a mistake
 
 
-class Scene(Telling):
+class Scene(Journaled):
     """A mechanism in the making. Bodies and joints have names; `scene.world` is the name of the ground.
 
     Args:

@@ -121,7 +121,7 @@ class Bank:
         """What rays see: the shapes that collide, also if the scene has no contact and only its sensors look at them."""
         sim = self._sim
         if self._sight is None:
-            if sim._touching is None and sim.model.visible is not None:
+            if sim._contact_monitor is None and sim.model.visible is not None:
                 collider = Collider(replace(sim.model, collision=sim.model.visible), sim.dt)
                 collider.bind(sim._state)
                 self._sight = Sight(collider)

@@ -53,7 +53,7 @@ def take(sim: Owner, worlds: int = 0) -> Copy:
     """A copy of now, made where steps are made; with the contacts of so many worlds."""
     values, touch = values_of(sim).values(), sim.solver.touch
     blows = {name: np.array(getattr(touch, name).numpy()) for name in BLOWS if getattr(touch, name, None) is not None}
-    contacts = [sim.contacts(w) for w in range(worlds)] if sim._touching is not None else []
+    contacts = [sim.contacts(w) for w in range(worlds)] if sim._contact_monitor is not None else []
     whole = sim._gravities, sim.solver.dt, sim._epoch, sim._at_pose, sim._versions[1]
     return Copy(b"".join([array.data for array in values]), [len(array) for array in values], blows, *whole, contacts)
 
@@ -92,8 +92,8 @@ class Mirror:
         sim = self.sim
         with LOCK:
             given_values = spread(copy, values_of(sim))
-            if sim._touching is not None:
-                sim._touching.fit(given_values)
+            if sim._contact_monitor is not None:
+                sim._contact_monitor.fit(given_values)
             here = values_of(sim)
             arrays = {} if sim._on_cpu else arrays_of(sim)
             for name, given in given_values.items():

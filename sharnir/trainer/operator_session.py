@@ -1,7 +1,7 @@
-"""Hands on a running machine: inputs, drives, bodies that are pulled, time that is turned back, weather and failures.
+"""What an operator does to a running machine: inputs, drives, pulled bodies, time turned back, weather and failures.
 
-`Hands` stands where steps are made. All it does is done between two of them (`sharnir.trainer.session`), from whatever thread or
-process it was asked for.
+`OperatorActions` lives in the process that makes the steps. All that it does is done between two of them
+(`sharnir.trainer.session`), whatever thread or process asked for it.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Pull:
         body.apply_force(self.force, at=point)
 
 
-class Hands:
+class OperatorActions:
     """What people do to a machine, where its steps are made; every method is called between two steps.
 
     Args:

@@ -5,7 +5,7 @@
     here.send("heartbeat")            # the same without waiting
 
 A view that computes much shares Python's lock with the loop if it runs in a thread, and delays it. In a process of its own it has
-a `There`, whose calls go through pipes to `answer`, which hands them to the loop.
+a `RemoteSession`, whose calls go through pipes to `answer`, which hands them to the loop.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ IDLE = 0.05  # s between looks at whether all is over
 log = logging.getLogger("sharnir")
 
 
-class Here:
+class LocalSession:
     """Calls of an object's methods between two steps of a loop in this process; at once where that does not run."""
 
     def __init__(self, rt: RealTime, hands: Any) -> None:
@@ -57,7 +57,7 @@ class Here:
         self.rt.stop()
 
 
-class There:
+class RemoteSession:
     """The same from another process, through two pipes: calls that are answered, and those that nobody waits for."""
 
     def __init__(self, calls: Any, sends: Any) -> None:
@@ -91,7 +91,7 @@ class There:
         """The loop is stopped elsewhere."""
 
 
-def answer(calls: Any, sends: Any, here: Here, over: Callable[[], bool]) -> None:
+def answer(calls: Any, sends: Any, here: LocalSession, over: Callable[[], bool]) -> None:
     """Do what comes through the pipes until `over()`, or until their other ends are closed."""
     while not over():
         try:
@@ -106,7 +106,7 @@ def answer(calls: Any, sends: Any, here: Here, over: Callable[[], bool]) -> None
             return
 
 
-def _answer(here: Here, name: str, given: tuple[Any, ...]) -> tuple[bool, Any]:
+def _answer(here: LocalSession, name: str, given: tuple[Any, ...]) -> tuple[bool, Any]:
     """Whether it went well, and what came of it."""
     try:
         return True, here.do(name, *given)
@@ -121,7 +121,7 @@ def _answer(here: Here, name: str, given: tuple[Any, ...]) -> tuple[bool, Any]:
         return False, SimulationError(f"{name}: {error!r}")
 
 
-def _send(here: Here, name: str, given: tuple[Any, ...]) -> None:
+def _send(here: LocalSession, name: str, given: tuple[Any, ...]) -> None:
     """A call that nobody waits for; one that fails is logged."""
     try:
         here.send(name, *given)

@@ -26,7 +26,7 @@ ROPES = 12 * 4096  # bytes beyond the first frame: a rope may be paid out
 _OWN: set[str] = set()  # boards of this process
 
 
-class Board:
+class SharedFrames:
     """Shows the frames of a loop in shared memory; `close` takes it down."""
 
     def __init__(self, rt: RealTime, name: str | None = None) -> None:

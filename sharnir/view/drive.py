@@ -22,7 +22,7 @@ from sharnir.errors import SimulationError
 from sharnir.runtime.record_writer import Recorder
 from sharnir.runtime.simulation import Simulation
 from sharnir.trainer.loop import Urgent
-from sharnir.trainer.session import There, answer
+from sharnir.trainer.session import RemoteSession, answer
 from sharnir.view.viewer import Control, Viewer, ended_by_hand, runs
 
 BUDGET = 0.8  # of a tick, that its steps may take
@@ -59,7 +59,7 @@ class Driven:
         self.here.rt.urgent = True
         kind = multiprocessing.get_context("fork")
         (self._calls, calls), (self._sends, sends) = kind.Pipe(), kind.Pipe()
-        given = (sim, title, control, There(calls, sends), (self._calls, self._sends), options)
+        given = (sim, title, control, RemoteSession(calls, sends), (self._calls, self._sends), options)
         self._pages = kind.Process(target=_page, args=given, name="sharnir pages", daemon=True)
         self._pages.start()
         calls.close()
@@ -96,7 +96,7 @@ def warm(sim: Simulation, budget: float | None) -> None:
 
 
 def _page(
-    sim: Simulation, title: str, control: Control | None, loop: There, theirs: tuple[Any, ...], options: dict[str, Any]
+    sim: Simulation, title: str, control: Control | None, loop: RemoteSession, theirs: tuple[Any, ...], options: dict[str, Any]
 ) -> None:  # fmt: skip
     """The process of the pages."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the machine, and that ends this

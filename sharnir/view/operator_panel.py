@@ -38,7 +38,7 @@ JOBS = ("freeze", "resume", "reset", *RANGES, "fail", "repair")
 log = logging.getLogger("sharnir")
 
 
-class Desk:
+class OperatorPanel:
     """Who sits at the desk of a viewer, and what they hold."""
 
     def __init__(self, title: str, token: str | None = None) -> None:

@@ -95,7 +95,7 @@ class Slider:
 
 class Sliders:
     """Sliders of drives, reels and joints, in folders: what is shown is that of `sim`; what hands do is told to `act`, as the
-    name of a method of `Hands` and what it is given.
+    name of a method of `OperatorActions` and what it is given.
     """
 
     def __init__(self, gui: Any, sim: Owner, size: float, act: Callable[..., None], none: bool = False) -> None:

@@ -5,8 +5,8 @@
 
 Time is kept by `sharnir.trainer` (absolute deadlines, bounded catch-up), in a thread of its own; where somebody drives
 (`sharnir.view.drive`), pages have a process of their own. `Viewer` holds the picture and moves it, up to 30 times a second, from
-copies that the loop hands out. What hands do goes to the loop and acts between two steps (`Hands`). Time runs only while a page
-is open.
+copies that the loop hands out. What an operator does goes to the loop and acts between two steps (`OperatorActions`). Time runs only
+while a page is open.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from sharnir.runtime.simulation import Simulation
 from sharnir.trainer.access_guard import check_address, known, open_server, shown_by
 from sharnir.trainer.loop import RealTime
 from sharnir.trainer.mirror import Mirror, take
-from sharnir.trainer.operator_session import Grip, Hands
-from sharnir.trainer.session import Here, There
+from sharnir.trainer.operator_session import Grip, OperatorActions
+from sharnir.trainer.session import LocalSession, RemoteSession
 from sharnir.trainer.statistics import Statistics
 from sharnir.view.camera import Ride
-from sharnir.view.operator_panel import Desk
+from sharnir.view.operator_panel import OperatorPanel
 from sharnir.view.panel import Plot, Sliders, within
 from sharnir.view.picture import Layers, Looks, Picture, Scale, poses, watch
 from sharnir.view.pieces import figures, round_length, table
@@ -96,7 +96,7 @@ class Viewer:
         budget: float | None = None,
         token: str | None = None,
         closed: bool = False,
-        loop: There | None = None,
+        loop: RemoteSession | None = None,
     ) -> None:
         self._check(sim, speed, worlds, follow)
         check_address(host, port)
@@ -114,9 +114,9 @@ class Viewer:
         low, high = watch(sim, control)
         self.size = float(np.linalg.norm(high - low))
         self.mirror = Mirror(sim, alone=loop is not None)
-        self.loop: Here | There = runs(sim, control, budget) if loop is None else loop
+        self.loop: LocalSession | RemoteSession = runs(sim, control, budget) if loop is None else loop
         looks = Looks(self.mirror.sim, self.size)
-        self.desk = Desk(title, token)
+        self.desk = OperatorPanel(title, token)
         self.closed = closed
         tokens = (self.desk.token, self.desk.watch_token) if closed else ()
         self.server: Any = open_server(host, port, title, self.desk.pages(), self.desk.sockets(), tokens)
@@ -179,9 +179,9 @@ class Viewer:
         return f"{self.url}/{role}?token={self.desk.token}"
 
     @property
-    def hands(self) -> Hands:
+    def hands(self) -> OperatorActions:
         """What acts on the simulation, where it runs in this process."""
-        if isinstance(self.loop, There):
+        if isinstance(self.loop, RemoteSession):
             raise SimulationError("view: the simulation runs in another process")
         return self.loop.hands  # type: ignore[no-any-return]
 
@@ -250,7 +250,7 @@ class Viewer:
         self.tell()
 
     def act(self, name: str, *given: Any) -> None:
-        """Call a method of `Hands` between two steps, and say on the page why where that cannot be."""
+        """Call a method of `OperatorActions` between two steps, and say on the page why where that cannot be."""
         self._do("Refused", name, *given)
 
     def refuse(self, why: str) -> None:
@@ -341,7 +341,7 @@ class Viewer:
     @property
     def crash(self) -> Exception | None:
         """What `control` raised, where it runs in this process."""
-        return None if isinstance(self.loop, There) else self.hands.crash
+        return None if isinstance(self.loop, RemoteSession) else self.hands.crash
 
     def look(self) -> None:
         """One look at the loop: let it run or stand, draw what is new, and tell how it is, ten times a second."""
@@ -537,12 +537,12 @@ def pace(s: Statistics) -> str:
     return f"ticks: work {work:.2f} ms, late {late:.2f} ms (99 %); {100 * s.missed_share:.2f} % missed{cut}{skipped}"
 
 
-def runs(sim: Simulation, control: Control | None, budget: float | None) -> Here:
+def runs(sim: Simulation, control: Control | None, budget: float | None) -> LocalSession:
     """A loop for a simulation, not yet started and with time standing, and the hands that act on it."""
-    hands = Hands(sim, control, take)
+    hands = OperatorActions(sim, control, take)
     hands.rt = RealTime(sim, 1 / (max(1, round(TICK / sim.dt)) * sim.dt), control=hands.before, budget=budget, frames=1.0)
     hands.rt.pause()
-    return Here(hands.rt, hands)
+    return LocalSession(hands.rt, hands)
 
 
 def serve(

@@ -177,10 +177,10 @@ class Page:
     """A viewer as the desk sees it; a loop that does what it is asked at once."""
 
     def __init__(self, sim):
-        from sharnir.trainer.operator_session import Hands
+        from sharnir.trainer.operator_session import OperatorActions
 
         self.sim, self.loop, self.error, self.paused = sim, self, "", False
-        self.hands = Hands(sim, None, lambda sim, worlds: None)
+        self.hands = OperatorActions(sim, None, lambda sim, worlds: None)
 
     def send(self, name, *given):
         getattr(self.hands, name)(*given)
@@ -212,9 +212,9 @@ class Page:
 @pytest.fixture
 def desk():
     pytest.importorskip("viser")
-    from sharnir.view.operator_panel import Desk
+    from sharnir.view.operator_panel import OperatorPanel
 
-    made = Desk("door", "secret")
+    made = OperatorPanel("door", "secret")
     made.viewer = Page(door())
     return made
 
@@ -291,7 +291,7 @@ def test_a_call_that_fails_does_not_end_the_machine():
     """A page's process calls methods of the machine through pipes; one that raises anything is answered with an error."""
     from multiprocessing import Pipe
 
-    from sharnir.trainer.session import Here, There, answer
+    from sharnir.trainer.session import LocalSession, RemoteSession, answer
 
     class Broken:
         def fail(self):
@@ -301,7 +301,7 @@ def test_a_call_that_fails_does_not_end_the_machine():
             return 3
 
     (calls, there_calls), (sends, there_sends) = Pipe(), Pipe()
-    here, there = Here(sh.RealTime(door()), Broken()), There(there_calls, there_sends)
+    here, there = LocalSession(sh.RealTime(door()), Broken()), RemoteSession(there_calls, there_sends)
     over = threading.Event()
     machine = threading.Thread(target=answer, args=(calls, sends, here, over.is_set), daemon=True)
     machine.start()

@@ -16,7 +16,7 @@ import pytest
 import sharnir as sh
 from sharnir.io.frames import decode
 from sharnir.trainer import channels
-from sharnir.trainer.shared_frames import Board, Watcher
+from sharnir.trainer.shared_frames import SharedFrames, Watcher
 from sharnir.trainer.streams import Stream
 
 client = pytest.importorskip("websockets.sync.client")
@@ -158,7 +158,7 @@ f = Watcher(sys.argv[1]).latest(); print(f.time, *f.position[0])"""
 def show_on_a_board(look):
     sim = door()
     rt = sh.RealTime(sim, speed=5.0)
-    board = Board(rt)
+    board = SharedFrames(rt)
     try:
         rt.run(0.4)
         look(board.name, rt.latest())
