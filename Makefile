@@ -4,7 +4,6 @@ BIN := .venv/bin
 KERNELS ?= 1
 PIP := $(BIN)/pip install -q --disable-pip-version-check --no-compile
 DEMO_EXTRAS := view
-TEST_EXTRAS := gym,view,video,record,stream,usd,sweep,mjcf,test
 
 # Bytecode is kept, in .venv, even where the environment forbids it: else each process that the tests start compiles all sources
 # of Warp, NumPy and this package anew, more than 2 s.
@@ -26,7 +25,7 @@ view: .venv/.demo ## show an example, or a file of your own, in the browser (NAM
 # The kernels are compiled once before the tests, so that two workers do not compile the same module at once; and while the
 # environment is made, which takes one core alone.
 test: ## the fast tests, two at a time
-	$(MAKE) -s -j 2 .venv/.test kernels
+	$(MAKE) -s -j 2 .venv/.ready kernels
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-all: ## all tests, the slow ones too; times are asserted
@@ -67,14 +66,9 @@ $(BIN)/python:
 	$(PIP) -e .
 	touch $@
 
-# What the fast tests need; a full environment serves them too.
-.venv/.test: .venv/.base
-	$(PIP) -e ".[$(TEST_EXTRAS)]"
-	touch .venv/.test .venv/.demo
-
 .venv/.ready: .venv/.base
 	$(PIP) -e ".[dev]"
-	touch .venv/.ready .venv/.test .venv/.demo
+	touch .venv/.ready .venv/.demo
 
 # The demonstration does with less; a full environment serves it too.
 .venv/.demo: pyproject.toml | $(BIN)/python

@@ -343,7 +343,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if name not in CASES:
             parser.error(f"no case is named {name!r}; available: {', '.join(CASES)}")
     if find_spec("mujoco") is None:
-        print("MuJoCo is not installed: pip install sharnir[mjcf]")
+        print("MuJoCo is not installed: pip install sharnir[io]")
         return 1
     print(HEAD, flush=True)
     for name in options.names or CASES:

@@ -54,7 +54,7 @@ def main(runs: int) -> None:
     try:
         import ray  # noqa: F401
     except ImportError:
-        say('two Ray workers: left out, ray is not installed: pip install "sharnir[ray]"\n')
+        say("two Ray workers: left out, ray is not installed: pip install ray\n")
     else:
         far, third, took = timed(runs, workers=2, executor="ray")
         say(f"two Ray workers: {third:7.0f} runs/s, {took:.1f} s in all: {third / both:.2f} × local; same: {_same(one, far)}\n")

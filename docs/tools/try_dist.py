@@ -26,7 +26,7 @@ for path in found:
     try:
         importlib.import_module(name)
     except MissingExtra as error:  # environments are built on a package that is not here
-        assert name.startswith("sharnir.gym") and "sharnir[gym]" in str(error), name
+        assert name.startswith("sharnir.gym") and "sharnir[learn]" in str(error), name
 assert len(found) == int(sys.argv[2]), (len(found), sys.argv[2])
 scene = sh.Scene()
 scene.add_body("ball", sh.Sphere(0.1))

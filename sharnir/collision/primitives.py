@@ -99,7 +99,7 @@ def hull_corners(points: np.ndarray, who: str) -> np.ndarray:
     try:
         import trimesh
     except ImportError:
-        raise SceneError(f"{who}: a convex hull needs trimesh, which is not installed: pip install sharnir[mesh]") from None
+        raise SceneError(f"{who}: a convex hull needs trimesh, which is not installed: pip install sharnir[io]") from None
     try:
         hull = trimesh.convex.convex_hull(points)
     except Exception as error:  # Qhull's own words

@@ -336,7 +336,7 @@ class Ellipsoid(Shape):
 class Mesh(Shape):
     """A closed surface filled with matter: a file's path, or (vertices (n, 3), faces (m, 3)), ``scale`` times as large.
 
-    Refused unless it is watertight, wound one way and encloses a positive volume. Needs ``pip install sharnir[mesh]``.
+    Refused unless it is watertight, wound one way and encloses a positive volume. Needs ``pip install sharnir[io]``.
 
     On a body that moves, contact takes its convex hull, or, with ``decompose=True``, its `convex_parts`; unless ``decompose``
     says which of them is meant, a mesh that is not convex warns.
@@ -368,12 +368,12 @@ class Mesh(Shape):
         """Convex pieces that fill about the same space, for ``collision=`` of a body that moves; ``decompose=True`` takes them.
 
         ``threshold`` is how far they may be off, as a part of its size; at most ``most`` of them. Needs
-        ``pip install sharnir[decompose]``.
+        ``pip install sharnir[io]``.
         """
         try:
             import coacd
         except ImportError:
-            raise SceneError(f"{self.name}: convex_parts needs CoACD, not installed: pip install sharnir[decompose]") from None
+            raise SceneError(f"{self.name}: convex_parts needs CoACD, not installed: pip install sharnir[io]") from None
         threshold = _positive("Mesh.convex_parts", "threshold", threshold, "part of its size")
         coacd.set_log_level("error")
         vertices, faces = self._own_mesh()
@@ -542,7 +542,7 @@ def _trimesh() -> Any:
         import trimesh
         import trimesh.creation
     except ImportError:
-        raise SceneError("a mesh needs trimesh, which is not installed: pip install sharnir[mesh]") from None
+        raise SceneError("a mesh needs trimesh, which is not installed: pip install sharnir[io]") from None
     return trimesh
 
 

@@ -45,7 +45,7 @@ class Writer:
 
     def __init__(self, stream: BinaryIO, library: str) -> None:
         self._stream, self._at = stream, 0
-        self._press = need("zstandard", "record").ZstdCompressor(level=3)
+        self._press = need("zstandard", "io").ZstdCompressor(level=3)
         self._schemas: list[bytes] = []
         self._channels: list[bytes] = []
         self._counts: dict[int, int] = {}
@@ -216,7 +216,7 @@ def read(path: Path, max_bytes: int | None = None) -> Contents:
                 out.whole = data.endswith(MAGIC) and len(data) > len(MAGIC)
                 return out
             _take(out, opcode, content)
-        except (struct.error, UnicodeDecodeError, ValueError, need("zstandard", "record").ZstdError) as error:
+        except (struct.error, UnicodeDecodeError, ValueError, need("zstandard", "io").ZstdError) as error:
             raise SimulationError(f"{path}: is damaged at byte {at}: {error}") from None
     return out
 
@@ -264,7 +264,7 @@ def _take(out: Contents, opcode: int, content: bytes) -> None:
 
 def _unpacked(out: Contents, packed: bytes, size: int) -> bytes:
     """The content of a chunk, of the size that is announced; memory is taken once that size is allowed."""
-    zstandard = need("zstandard", "record")
+    zstandard = need("zstandard", "io")
     out.spend(size)
     out.room += size  # its messages count
     announced = zstandard.frame_content_size(packed)

@@ -81,7 +81,7 @@ def load_mjcf(
     path: FilePath, *, roots: Sequence[FilePath] = (), gravity: Sequence[float] | None = None, meshes: bool = True,
     contact: bool = True, lift: float = LIFT,
 ) -> Scene:  # fmt: skip
-    """The model of an MJCF file as a Scene, as it stands at `qpos0`; names are those of the file. Needs `sharnir[mjcf]`.
+    """The model of an MJCF file as a Scene, as it stands at `qpos0`; names are those of the file. Needs `sharnir[io]`.
 
     Bodies welded to each other are one body, those without a joint to the world fixed ones; what they were called are frames, and
     so are sites. Coordinates count from the pose of the file (MuJoCo's from `ref`). Hinges and slides of one body are one joint
@@ -157,7 +157,7 @@ def compiled(file: Path, folders: Folders) -> tuple[Any, Any]:
     try:
         import mujoco
     except ImportError:
-        raise MissingExtra(f"{file}: MJCF needs MuJoCo, which is not installed: pip install sharnir[mjcf]") from None
+        raise MissingExtra(f"{file}: MJCF needs MuJoCo, which is not installed: pip install sharnir[io]") from None
     root = read_xml(file)  # bounded, without entities, and with the line of what is no XML
     if root.tag not in ("mujoco", "mujocoinclude"):
         root.refuse("an MJCF file starts with <mujoco>")

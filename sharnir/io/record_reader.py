@@ -162,7 +162,7 @@ class Recording(Values):
         sim.controls.busy = False  # what they did is among the commands
 
     def to_usd(self, path: str | Path) -> Path:
-        """Write bodies and ropes in motion as a USD stage, z up, m (needs `sharnir[usd]`)."""
+        """Write bodies and ropes in motion as a USD stage, z up, m (needs `sharnir[io]`)."""
         looks, radii = self._checked(self._looks)
         bodies = {n: (self[f"body/{n}.position"], self[f"body/{n}.rotation"], None) for n in self.facts["bodies"]}
         ropes = {n: (self._rows[f"rope/{n}.position"], radii[n]) for n in self.facts["ropes"]}

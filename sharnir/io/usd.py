@@ -40,7 +40,7 @@ def write(
     file = Path(path)
     if file.suffix not in SUFFIXES:
         raise SimulationError(f"to_usd: {file}: the name of a USD file ends with one of {', '.join(SUFFIXES)}")
-    need("pxr", "usd")
+    need("pxr", "io")
     from pxr import Gf, Usd, UsdGeom, Vt
 
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from sharnir.core.extras import need
 
-need("gymnasium", "gym")
+need("gymnasium", "learn")
 
 from sharnir.learn.env import Env, VectorEnv, register_all, task_of  # noqa: E402
 from sharnir.learn.task import Task, Worlds  # noqa: E402

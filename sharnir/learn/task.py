@@ -38,7 +38,7 @@ class Worlds:
         if self.tensors:
             from sharnir.core.extras import need
 
-            self.xp = need("torch", "learn")
+            self.xp = need("torch")
             self._device = wp.device_to_torch(wp.get_device(sim.model.device))
         self._bodies: dict[str, int] = dict(sim.model.body_names)
         self._effort: np.ndarray | None = None

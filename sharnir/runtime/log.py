@@ -95,15 +95,15 @@ class Values:
 
     def to_parquet(self, path: str | Path) -> Path:
         """Write all columns as a Parquet table (needs pyarrow)."""
-        table = need("pyarrow", "record").table(self.columns())
+        table = need("pyarrow", "io").table(self.columns())
         file = Path(path)
         file.parent.mkdir(parents=True, exist_ok=True)
-        need("pyarrow.parquet", "record").write_table(table, file)
+        need("pyarrow.parquet", "io").write_table(table, file)
         return file
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw what was recorded over time, a panel for each value; write it to a file, or return the figure."""
-        plt = need("matplotlib.pyplot", "plot")
+        plt = need("matplotlib.pyplot", "view")
         panels: dict[str, dict[str, np.ndarray]] = {}
         for name, column in self.columns().items():
             if name != "time":

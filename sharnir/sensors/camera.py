@@ -13,7 +13,7 @@ from sharnir.sensors.frames import Frame, Owner
 
 
 class Camera(Frame):
-    """A colour image from a frame on a body, of the first world (needs Pillow: `pip install "sharnir[plot]"`).
+    """A colour image from a frame on a body, of the first world (needs Pillow: `pip install "sharnir[view]"`).
 
     It looks along the x of its frame; columns go to the right (its −y), rows down (its −z), as those of `DepthCamera`. Drawn are
     shapes as one sees them, ropes, cables and springs, far ones first: where faces cut each other, the order may be wrong.

@@ -114,7 +114,7 @@ def _unit(sampling: str, width: int, runs: int, seed: int) -> np.ndarray:
     """(runs, width) points in the unit cube."""
     if sampling == "random":
         return np.random.default_rng(seed).random((runs, width))
-    qmc = need("scipy.stats.qmc", "sweep")
+    qmc = need("scipy.stats.qmc", "study")
     if sampling == "latin":
         return np.asarray(qmc.LatinHypercube(width, rng=np.random.default_rng(seed)).random(runs))
     points = qmc.Sobol(width, rng=np.random.default_rng(seed)).random_base2(max(0, (runs - 1).bit_length()))

@@ -40,7 +40,7 @@ def packed(job: Job, far: bool = False) -> bytes:
     try:
         if not loose:
             return pickle.dumps(job, pickle.HIGHEST_PROTOCOL)
-        cloudpickle = need("cloudpickle", "sweep")
+        cloudpickle = need("cloudpickle", "study")
         for module in {sys.modules.get(getattr(f, "__module__", None) or "") for f in loose}:
             if module is not None and module.__name__.partition(".")[0] not in ("__main__", "sharnir", "builtins"):
                 cloudpickle.register_pickle_by_value(module)
@@ -161,7 +161,7 @@ def _knock(address: str | None) -> None:
 
 def on_ray(data: bytes, parts: list[Part], workers: int | None, address: str | None) -> Done:
     """As tasks of a Ray cluster: the one that is connected, that at an address, or one of this machine."""
-    ray = need("ray", "ray")
+    ray = need("ray")
     started = not ray.is_initialized()
     if started:
         try:

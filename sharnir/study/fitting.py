@@ -66,7 +66,7 @@ class Fit:
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw what was recorded beside what was simulated; write it to a file, or return the figure."""
-        figure = need("matplotlib.figure", "sweep").Figure(figsize=(8, 1 + 2.5 * len(self.recorded)), layout="constrained")
+        figure = need("matplotlib.figure", "study").Figure(figsize=(8, 1 + 2.5 * len(self.recorded)), layout="constrained")
         for axis, (name, seen) in zip(
             figure.subplots(len(self.recorded), 1, squeeze=False)[:, 0], self.recorded.items(), strict=True
         ):
@@ -119,7 +119,7 @@ def fit(
     run.scale = np.where(guess != 0, np.abs(guess), np.where(np.isfinite(high - low), high - low, 1.0))
     run.low, run.high = low, high
     run.sigma = _sigma(seen, noise)
-    least_squares = need("scipy.optimize", "sweep").least_squares
+    least_squares = need("scipy.optimize", "study").least_squares
     bounds = {"bounds": (low, high), "x_scale": run.scale, "max_nfev": iterations}
     found = least_squares(run.residuals, guess, jac=run.jacobian, **TOLERANCE, **bounds)
     if noise is None and len(seen) > 1:  # again, with weights that what is left of each name suggests
@@ -147,7 +147,7 @@ def _told(run: _Batches, found: Any, confidence: float, known: bool) -> Fit:
         )
     inverse = (turned.T / sizes**2) @ turned / np.outer(norms, norms)
     covariance = inverse * (1.0 if known else float(r @ r) / spare)
-    stats = need("scipy.stats", "sweep")
+    stats = need("scipy.stats", "study")
     error = np.sqrt(np.diag(covariance))
     wide = error * float((stats.norm if known else stats.t(spare)).ppf(0.5 + 0.5 * confidence))
     simulated = run.values(x)

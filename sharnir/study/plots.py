@@ -37,7 +37,7 @@ def draw(result: Result, kind: str | None, path: str | Path | None, measure: str
 
 
 def _figure(rows: int, columns: int, width: float, height: float) -> tuple[Any, Any]:
-    figure = need("matplotlib.figure", "sweep").Figure(figsize=(width, height), layout="constrained")
+    figure = need("matplotlib.figure", "study").Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
@@ -100,9 +100,9 @@ def _parallel(result: Result, measure: str) -> Any:
         low, high = (np.nanmin(values), np.nanmax(values)) if np.isfinite(values).any() else (0.0, 1.0)
         table.append((values[some] - low) / ((high - low) or 1.0))
         labels.append(f"{name}\n{low:.3g} … {high:.3g}")
-    colours = need("matplotlib", "sweep").colormaps["viridis"](table[names.index(measure)])
+    colours = need("matplotlib", "study").colormaps["viridis"](table[names.index(measure)])
     lines = [np.column_stack([np.arange(len(names)), row]) for row in np.array(table).T]
-    axis.add_collection(need("matplotlib.collections", "sweep").LineCollection(lines, colors=colours, linewidths=0.7, alpha=0.6))
+    axis.add_collection(need("matplotlib.collections", "study").LineCollection(lines, colors=colours, linewidths=0.7, alpha=0.6))
     axis.set_xlim(-0.1, len(names) - 0.9)
     axis.set_ylim(-0.03, 1.03)
     axis.set_xticks(range(len(names)), labels, fontsize="small")

@@ -28,7 +28,7 @@ class SweepResult:
 
     @staticmethod
     def _parquet() -> Any:
-        return need("pyarrow.parquet", "sweep")
+        return need("pyarrow.parquet", "study")
 
     @property
     def names(self) -> list[str]:
@@ -73,7 +73,7 @@ class SweepResult:
         """Write the table to a Parquet file."""
         file = Path(path)
         file.parent.mkdir(parents=True, exist_ok=True)
-        self._parquet().write_table(need("pyarrow", "sweep").table({name: self[name] for name in self._names}), file)
+        self._parquet().write_table(need("pyarrow", "study").table({name: self[name] for name in self._names}), file)
         return file
 
     def plot(self, kind: str | None = None, path: str | Path | None = None, measure: str | None = None) -> Any:

@@ -51,7 +51,7 @@ class Parquet:
     """
 
     def __init__(self, path: Path, identity: dict[str, Any]) -> None:
-        self.pa, self.pq = need("pyarrow", "sweep"), need("pyarrow.parquet", "sweep")
+        self.pa, self.pq = need("pyarrow", "study"), need("pyarrow.parquet", "study")
         self.path, self.folder, self.identity = path, path.with_name(path.name + ".parts"), identity
         self.whole = path.exists()
         if self.whole:

@@ -138,7 +138,7 @@ class Stream:
     # ---- WebSocket ----
 
     async def _serve(self, port: int, ready: threading.Event) -> None:
-        server = need("websockets.asyncio.server", "stream")
+        server = need("websockets.asyncio.server", "io")
         options: dict[str, Any] = {"max_size": MAX_BYTES, "max_queue": 8, "write_limit": 1 << 16, "compression": None}
         try:
             running = await server.serve(
@@ -172,7 +172,7 @@ class Stream:
 
     async def _meet(self, client: Any) -> None:
         """One client: frames out, commands in, until it goes or stalls for good."""
-        closed = need("websockets.exceptions", "stream").ConnectionClosed
+        closed = need("websockets.exceptions", "io").ConnectionClosed
         hearing = asyncio.create_task(self._hear(client))
         last = -math.inf
         try:
@@ -191,7 +191,7 @@ class Stream:
 
     async def _hear(self, client: Any) -> None:
         known, allowance = False, Allowance()
-        closed = need("websockets.exceptions", "stream").ConnectionClosed
+        closed = need("websockets.exceptions", "io").ConnectionClosed
         with contextlib.suppress(closed, asyncio.CancelledError):
             async for message in client:
                 why = self._receive(message, known, allowance)

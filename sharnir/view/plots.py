@@ -42,7 +42,7 @@ STYLE: dict[str, Any] = {
 
 def require() -> Any:
     """matplotlib, drawing into files; raises `MissingExtra` where it is not installed."""
-    matplotlib = need("matplotlib", "plot")
+    matplotlib = need("matplotlib", "view")
     matplotlib.use("Agg")
     return matplotlib
 
@@ -51,7 +51,7 @@ def require() -> Any:
 def figure(path: Path, size: tuple[float, float], title: str, subtitle: str) -> Iterator[Any]:
     """A figure in the house style with a heading; saved to `path` at the end."""
     matplotlib = require()
-    plt = need("matplotlib.pyplot", "plot")
+    plt = need("matplotlib.pyplot", "view")
     with matplotlib.rc_context(STYLE):
         fig = plt.figure(figsize=size, layout="constrained")
         try:
@@ -111,7 +111,7 @@ def chain(path: Path, time: np.ndarray, points: np.ndarray, kinetic: np.ndarray,
         kinetic, potential: (frames,) J.
     """
     matplotlib = require()
-    collections = need("matplotlib.collections", "plot")
+    collections = need("matplotlib.collections", "view")
     colours = matplotlib.colors.LinearSegmentedColormap.from_list("dusk", ["#c9dcec", "#6fa3cf", "#2f6db5", "#1b2f5b"])
     with figure(path, (11.0, 5.8), "Chain of ten rods", subtitle) as fig:
         grid = fig.add_gridspec(2, 2, width_ratios=(1.25, 1), height_ratios=(1.5, 1))

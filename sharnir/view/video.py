@@ -91,7 +91,7 @@ class Painter:
 
     def __init__(self, sim: Owner, size: tuple[int, int]) -> None:
         self._sim, self.size = sim, size
-        self._image, self._draw = need("PIL.Image", "plot"), need("PIL.ImageDraw", "plot")
+        self._image, self._draw = need("PIL.Image", "view"), need("PIL.ImageDraw", "view")
         self._meshes = list(meshes(sim))
         self._box = self._extent()
 
@@ -202,9 +202,9 @@ class Video(Painter, Observer):
                 raise SimulationError(f"video: {what} is a positive finite number, got {value!r}")
         if self.path.suffix == ".mp4":
             try:
-                need("imageio_ffmpeg", "video")
+                need("imageio_ffmpeg", "view")
             except MissingExtra:
-                raise MissingExtra('an .mp4 needs ffmpeg: pip install "sharnir[video]", or write a .gif') from None
+                raise MissingExtra('an .mp4 needs ffmpeg: pip install "sharnir[view]", or write a .gif') from None
         super().__init__(sim, size)
         self._fps = fps
         self._every = max(1, round(speed / fps / sim.dt))
@@ -247,7 +247,7 @@ class Video(Painter, Observer):
             first, *others = [f.quantize(palette=palette, dither=self._image.Dither.NONE) for f in self._frames]
             first.save(self.path, save_all=True, append_images=others, duration=1000.0 / self._fps, loop=0, optimize=False)
             return self.path
-        writer = need("imageio_ffmpeg", "video").write_frames(str(self.path), self.size, fps=self._fps, macro_block_size=2)
+        writer = need("imageio_ffmpeg", "view").write_frames(str(self.path), self.size, fps=self._fps, macro_block_size=2)
         writer.send(None)
         for frame in self._frames:
             writer.send(frame.tobytes())

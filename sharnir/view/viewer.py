@@ -5,8 +5,8 @@
 
 Time is kept by `sharnir.trainer` (absolute deadlines, bounded catch-up), in a thread of its own; where somebody drives
 (`sharnir.view.drive`), pages have a process of their own. `Viewer` holds the picture and moves it, up to 30 times a second, from
-copies that the loop hands out. What an operator does goes to the loop and acts between two steps (`OperatorActions`). Time runs only
-while a page is open.
+copies that the loop hands out. What an operator does goes to the loop and acts between two steps (`OperatorActions`). Time
+runs only while a page is open.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def test_demo_prints_finite_numbers_and_writes_pictures(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "package", "extra"), [(["demo"], "matplotlib", "plot"), (["view", "pendulum"], "viser", "view")]
+    ("words", "package", "extra"), [(["demo"], "matplotlib", "view"), (["view", "pendulum"], "viser", "view")]
 )
 def test_a_missing_package_is_told_in_one_line(words, package, extra, capsys, monkeypatch):
     import sharnir.view as view

@@ -287,7 +287,7 @@ def test_a_mesh_without_trimesh_says_what_to_install(monkeypatch: pytest.MonkeyP
         return real_import(module, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", no_trimesh)
-    with pytest.raises(SceneError, match=re.escape("pip install sharnir[mesh]")) as caught:
+    with pytest.raises(SceneError, match=re.escape("pip install sharnir[io]")) as caught:
         Mesh((VERTICES, FACES))
     print(caught.value)
 

@@ -295,5 +295,5 @@ def test_without_the_extra_it_is_named(model, monkeypatch):
         return real(name, *args, **keywords)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(Exception, match=re.escape("pip install sharnir[mjcf]")):
+    with pytest.raises(Exception, match=re.escape("pip install sharnir[io]")):
         sh.load_mjcf(model)

@@ -10,7 +10,7 @@ from conftest import in_time
 
 import sharnir as sh
 
-gymnasium = pytest.importorskip("gymnasium", reason='the extra is missing: pip install "sharnir[gym]"')
+gymnasium = pytest.importorskip("gymnasium", reason='the extra is missing: pip install "sharnir[learn]"')
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 from gymnasium.vector import AutoresetMode  # noqa: E402
 
@@ -246,7 +246,7 @@ def test_the_library_alone_does_not_need_gymnasium():
         "except ImportError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert 'gymnasium is not installed: pip install "sharnir[gym]"' in done.stdout
+    assert 'gymnasium is not installed: pip install "sharnir[learn]"' in done.stdout
 
 
 def test_resetting_some_worlds_and_setting_some_is_as_all_at_once():

@@ -5,7 +5,7 @@ import pytest
 
 import sharnir as sh
 
-pytest.importorskip("gymnasium", reason='the extra is missing: pip install "sharnir[gym]"')
+pytest.importorskip("gymnasium", reason='the extra is missing: pip install "sharnir[learn]"')
 torch = pytest.importorskip("torch", reason='the extra is missing: pip install "sharnir[learn]"')
 WORLDS = 16
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("gymnasium", reason='the extra is missing: pip install "sharnir[gym]"')
+pytest.importorskip("gymnasium", reason='the extra is missing: pip install "sharnir[learn]"')
 
 
 @pytest.fixture(scope="module")

@@ -95,7 +95,8 @@ def pile(**more):
 
 def test_a_rope_falls_in_a_heap_on_itself_and_there_is_room_for_all_its_points():
     sim = pile()
-    room, top, rise, deep = sim._contact_monitor._ropes.pair_capacity, sim.energy().total, 0.0, 0.0
+    ropes = sim._contact_monitor._ropes
+    room, top, rise, deep = ropes.pair_capacity, sim.energy().total, 0.0, 0.0
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", sh.StepWarning)
         for _ in range(40):
@@ -105,7 +106,7 @@ def test_a_rope_falls_in_a_heap_on_itself_and_there_is_room_for_all_its_points()
     told = [str(w.message) for w in told if "room" in str(w.message)]
     found = sim.contacts()
     own = int((found.body_a == "rope").sum())
-    print(f"{own} points on itself, room for {room} at first and {sim._contact_monitor._ropes.pair_capacity} now; {len(told)} times too "
+    print(f"{own} points on itself, room for {room} at first and {ropes.pair_capacity} now; {len(told)} times too "
           f"little; {deep * 1e3:.2f} mm inside of 16 mm; energy rises by at most {rise:.0e} J of {top:.2f}")  # fmt: skip
     assert own > 10 and deep < 2e-3 and rise < 1e-3 * top
     snapshot = sim.snapshot()

@@ -10,7 +10,7 @@ from test_study import DOOR, door, same
 
 import sharnir as sh
 
-ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'sharnir[ray]'")
+ray = pytest.importorskip("ray", reason="ray is not installed: pip install ray")
 pytestmark = pytest.mark.slow
 
 
