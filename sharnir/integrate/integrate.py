@@ -16,10 +16,9 @@ import warp as wp
 from sharnir.core.types import alone, load_modules, np_real, real
 from sharnir.errors import SimulationError
 from sharnir.integrate import kernel as ode
-from sharnir.integrate.adams import Adams
 from sharnir.integrate.data import Motion
 from sharnir.integrate.events import Event, Watch
-from sharnir.integrate.methods import METHODS, adams_constants, interpolant
+from sharnir.integrate.methods import METHODS, interpolant
 from sharnir.model.actuators import Engine, Motor
 from sharnir.model.joint_types import DriveTable
 
@@ -111,7 +110,6 @@ class Options:
     """How to integrate: see `sharnir.dynamics.integrate`."""
 
     method: str
-    order: int
     rtol: float
     atol: float
     step: float | None
@@ -125,8 +123,7 @@ def run(
     """The motion of states y (n, rows) from time `start` through the times `ends`; results have a leading axis of states."""
     device, nq, nv = motion.q.device, int(motion.nq), int(motion.nv)
     keep = how.dense or bool(events)
-    table = tableau(how.method, how.order, device)
-    adams = memory(how.order, len(y), y.shape[1], device) if how.method == "adams" else Adams()
+    table = tableau(how.method, device)
     course = begin(table, how, y, start, ends, keep, device, bool(motion.rough))
     ask = request(how, ends, keep, device)
     kernel = kernel_for(motion)
@@ -138,7 +135,7 @@ def run(
     while now < last and stop is None:
         ask.pause = min(now + 0.02 * (last - start), last) if how.progress else last
         began = time.perf_counter()
-        wp.launch(kernel, dim=len(y), inputs=[holder, table, ask, course, adams], device=device)
+        wp.launch(kernel, dim=len(y), inputs=[holder, table, ask, course], device=device)
         clocks = course.now.numpy()
         ask.most = steps_within(ask.most, time.perf_counter() - began)
         now = float(clocks.min())
@@ -212,8 +209,6 @@ def begin(table: Any, how: Options, y: np.ndarray, start: float, ends: np.ndarra
     powers = int(table.degree) + 1
     slots = int(np.clip(RECORD // (powers * rows * n * np.dtype(np_real).itemsize), 4, 256)) if keep else 1
     first = how.step or FIRST_STEP
-    if how.step and how.method == "adams":
-        first = how.step * 2.0**-how.order  # it starts at order 1, with steps small enough for that
     course = ode.Course()
     course.walk = wp.zeros(n, dtype=ode.Walk, device=device)
     course.phase = wp.full(n, int(ode.SWITCH if rough else ode.START), dtype=wp.int32, device=device)
@@ -235,13 +230,9 @@ def begin(table: Any, how: Options, y: np.ndarray, start: float, ends: np.ndarra
     return course
 
 
-def tableau(name: str, order: int, device: Any) -> Any:
-    """A method's coefficients on the device; `order` is Adams'."""
+def tableau(name: str, device: Any) -> Any:
+    """A method's coefficients on the device."""
     table = ode.Tableau()
-    if name == "adams":
-        table.adams, table.degree, table.first = 1, order + 1, order + 2
-        table.trial, table.result, table.total = order + 3, order + 3, order + 4
-        return table
     method = METHODS[name]
     P, count = interpolant(method), len(method.stages)
 
@@ -253,20 +244,6 @@ def tableau(name: str, order: int, device: Any) -> Any:
     table.stages, table.error = on_device(method.stages), on_device([method.error, method.error_low])
     table.dense = wp.array(P, dtype=real, device=device)
     return table
-
-
-def memory(order: int, n: int, rows: int, device: Any) -> Any:
-    """What Adams up to an order keeps of n states."""
-    adams, size = Adams(), order + 2
-    adams.most = order
-    adams.gamma = wp.array(adams_constants(order + 1), dtype=real, device=device)
-    for name in ("order", "wanted", "same", "climbing", "fails"):
-        setattr(adams, name, wp.zeros(n, dtype=wp.int32, device=device))
-    shapes: dict[str, tuple[int, ...]] = {"last": (n,), "error": (2, n), "c": (size, size, n), "star": (size, rows, n)}
-    shapes |= {name: (size, n) for name in ("psi", "psi_next", "sigma", "g")}
-    for name, shape in shapes.items():
-        setattr(adams, name, wp.zeros(shape, dtype=real, device=device))
-    return adams
 
 
 def show(now: float, start: float, last: float, stopped: bool) -> None:

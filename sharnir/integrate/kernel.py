@@ -8,7 +8,6 @@ for, events and changes of mode are read: y(θ) = Σ_c C[c] θ^c, 0 ≤ θ ≤ 1
 import warp as wp
 
 from sharnir.core.types import inline_less, real
-from sharnir.integrate.adams import Adams, adams_accept, adams_begin, adams_dense, adams_judge, adams_predict, adams_reject
 from sharnir.integrate.data import Motion
 from sharnir.integrate.forces import plain_right_hand_side, right_hand_side
 from sharnir.integrate.modes import STILL, correct_modes, margin, reclassify, strike
@@ -26,11 +25,9 @@ QUARTER = wp.constant(real(0.25))  # part of a step after which it is looked at 
 class Tableau:
     """A method: stages from `first` to before `trial` give the error, all to before `total` the interpolant; 0 is at y.
 
-    The point of stage `result` is the step's result. Adams keeps its differences in K up to `first`, and has two stages: the
-    predicted and the corrected state.
+    The point of stage `result` is the step's result.
     """
 
-    adams: wp.int32  # 1: the tables below are empty
     first: wp.int32
     trial: wp.int32
     result: wp.int32
@@ -125,8 +122,6 @@ def place(
     at = real(0.0)
     if phase == LOOK:
         at = theta
-    elif (phase == TRY or phase == FINISH) and t.adams == 1:
-        at = real(1.0)
     elif phase == TRY or phase == FINISH:
         for j in range(stage):
             at = at + t.stages[stage, j]
@@ -134,8 +129,6 @@ def place(
         value = c.y[r, w]
         if phase == LOOK:
             value = horner(t, C, r, w, theta)
-        elif (phase == TRY or phase == FINISH) and t.adams == 1:
-            value = c.ahead[r, w]
         elif phase == TRY or phase == FINISH:
             add = real(0.0)
             for j in range(stage):
@@ -176,24 +169,21 @@ def judge(t: Tableau, c: Course, w: int, rows: int, h: real, rtol: real, atol: r
 
 
 @wp.func
-def dense(t: Tableau, a: Adams, c: Course, w: int, rows: int, h: real, C: wp.array3d(dtype=real)):
+def dense(t: Tableau, c: Course, w: int, rows: int, h: real, C: wp.array3d(dtype=real)):
     """The step as a polynomial in θ: C[power, row]."""
     for r in range(rows):
         C[0, r, w] = c.y[r, w]
-    if t.adams == 1:
-        adams_dense(a, w, rows, t.degree, h, C)
-    else:
-        for d in range(t.degree):
-            for r in range(rows):
-                add = real(0.0)
-                for s in range(t.total):
-                    add = add + t.dense[d, s] * c.K[s, r, w]
-                C[d + 1, r, w] = h * add
+    for d in range(t.degree):
+        for r in range(rows):
+            add = real(0.0)
+            for s in range(t.total):
+                add = add + t.dense[d, s] * c.K[s, r, w]
+            C[d + 1, r, w] = h * add
 
 
 @wp.func
-def unit(m: wp.array(dtype=Motion), w: int, y: wp.array2d(dtype=real), along: wp.array3d(dtype=real), count: int):
-    """Quaternions of y to unit length; the first `count` of `along`, made of derivatives, change alike: ṗ is linear in p."""
+def unit(m: wp.array(dtype=Motion), w: int, y: wp.array2d(dtype=real), along: wp.array3d(dtype=real)):
+    """Quaternions of y to unit length; the first of `along`, their derivatives, change alike: ṗ is linear in p."""
     for i in range(m[0].tree.count):
         j = m[0].tree.joint[i]
         if m[0].joints.turns[j] == 3:
@@ -204,8 +194,7 @@ def unit(m: wp.array(dtype=Motion), w: int, y: wp.array2d(dtype=real), along: wp
             size = real(1.0) / wp.sqrt(size)
             for r in range(at, at + 4):
                 y[r, w] = y[r, w] * size
-                for k in range(count):
-                    along[k, r, w] = along[k, r, w] * size
+                along[0, r, w] = along[0, r, w] * size
 
 
 @wp.func
@@ -269,8 +258,8 @@ def next_size(order: int, h: real, error: real) -> real:
 
 
 @wp.func
-def aim(m: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course, a: Adams, w: int, rows: int):
-    """How long the next step is to be; Adams predicts its end."""
+def aim(m: wp.array(dtype=Motion), ask: Request, c: Course, w: int):
+    """How long the next step is to be."""
     x = c.walk
     now = x[w].now
     room = ask.end - now
@@ -284,8 +273,6 @@ def aim(m: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course, a: Adams
     x[w].shape = wp.max(ask.keep, m[0].rough)
     if ask.times[x[w].target] < x[w].after:
         x[w].shape = 1
-    if t.adams == 1:
-        adams_predict(a, w, rows, step, c.y, c.ahead, c.K)
 
 
 @wp.func
@@ -303,7 +290,7 @@ def stages(t: Tableau, phase: int, shape: int):
 
 
 @wp.func
-def after_modes(m: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course, a: Adams, w: int, rows: int, unsettled: bool):
+def after_modes(m: wp.array(dtype=Motion), c: Course, w: int, unsettled: bool):
     """From SWITCH, STRIKE and START on to the next, until the modes are those of the forces."""
     x = c.walk
     phase = x[w].phase
@@ -320,21 +307,15 @@ def after_modes(m: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course, 
             read_back(m, w, c.y)
         if not unsettled:
             x[w].phase = TRY
-            if t.adams == 1:
-                x[w].h = wp.min(x[w].h, adams_begin(a, w, rows, ask.rtol, ask.atol, c.y, c.K))
 
 
 @wp.func
-def after_try(t: Tableau, ask: Request, c: Course, a: Adams, w: int, rows: int):
+def after_try(t: Tableau, ask: Request, c: Course, w: int, rows: int):
     """Whether the result is good enough; if not, a shorter step is tried."""
     x = c.walk
     step = x[w].step
     x[w].steps = x[w].steps + 1
-    error = real(0.0)
-    if t.adams == 1:
-        error = adams_judge(a, w, rows, step, ask.rtol, ask.atol, c.y, c.ahead, c.K[t.first])
-    else:
-        error = judge(t, c, w, rows, step, ask.rtol, ask.atol)
+    error = judge(t, c, w, rows, step, ask.rtol, ask.atol)
     x[w].error = error
     if wp.isfinite(error) and (error <= real(1.0) or ask.fixed > real(0.0)):
         x[w].phase = FINISH
@@ -344,20 +325,15 @@ def after_try(t: Tableau, ask: Request, c: Course, a: Adams, w: int, rows: int):
     else:
         c.count[REJECTED, w] = c.count[REJECTED, w] + 1
         x[w].retry = 1
-        if t.adams == 1:
-            x[w].h = adams_reject(a, w, step)
-        else:
-            x[w].h = next_size(t.order, step, error)
+        x[w].h = next_size(t.order, step, error)
 
 
 @wp.func
-def after_finish(
-    m: wp.array(dtype=Motion), t: Tableau, c: Course, a: Adams, w: int, rows: int, C: wp.array3d(dtype=real)
-) -> bool:
+def after_finish(m: wp.array(dtype=Motion), t: Tableau, c: Course, w: int, rows: int, C: wp.array3d(dtype=real)) -> bool:
     """The step as a polynomial, where one is wanted; whether it is accepted as it is, or its modes are to be looked at."""
     x = c.walk
     if x[w].shape == 1:
-        dense(t, a, c, w, rows, x[w].step, C)
+        dense(t, c, w, rows, x[w].step, C)
     if m[0].rough == 0:
         return True
     x[w].phase = LOOK
@@ -388,29 +364,23 @@ def after_look(c: Course, w: int, g: real) -> bool:
 
 
 @wp.func
-def size_after(t: Tableau, ask: Request, c: Course, a: Adams, w: int, rows: int) -> int:
-    """The size of the step after an accepted one; returns how many of its derivatives are kept."""
+def size_after(t: Tableau, ask: Request, c: Course, w: int):
+    """The size of the step after an accepted one."""
     x = c.walk
     step = x[w].step
     if x[w].phase == SWITCH:
         x[w].h = step
         if ask.fixed > real(0.0):
             x[w].h = c.size[w]
-    elif t.adams == 1:
-        x[w].h = adams_accept(a, w, rows, step, ask.fixed, ask.rtol, ask.atol, c.y, c.ahead, c.K[t.result], c.K)
-        return a.order[w] + 1
     elif ask.fixed == real(0.0):
         h = next_size(t.order, step, x[w].error)
         if x[w].retry == 1:
             h = wp.min(h, step)
         x[w].h = h
-    return 1
 
 
 @wp.func
-def accept(
-    m: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course, a: Adams, w: int, rows: int, C: wp.array3d(dtype=real)
-):
+def accept(m: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course, w: int, rows: int, C: wp.array3d(dtype=real)):
     """Take a step, or the part of it in which its modes hold; hand over the times asked for that it passed."""
     x = c.walk
     now = x[w].now
@@ -431,12 +401,12 @@ def accept(
             share = (ask.times[x[w].target] - now) / step
         write(t, c, w, rows, x[w].target, share, C)
         x[w].target = x[w].target + 1
-    depth = size_after(t, ask, c, a, w, rows)
+    size_after(t, ask, c, w)
     x[w].retry = 0
     for r in range(rows):
         c.y[r, w] = c.ahead[r, w]
         c.K[0, r, w] = c.K[t.result, r, w]
-    unit(m, w, c.y, c.K, depth)
+    unit(m, w, c.y, c.K)
     c.count[ACCEPTED, w] = c.count[ACCEPTED, w] + 1
     recorded = x[w].recorded
     if ask.keep == 1:
@@ -488,7 +458,7 @@ def integrating(plain: bool) -> wp.Kernel:
     right_hand_side_of = plain_right_hand_side if plain else right_hand_side
 
     @wp.kernel(module="sharnir.ode" if plain else "sharnir.ode_rough")
-    def integrate(m: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course, a: Adams):
+    def integrate(m: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course):
         """Steps from c.y at c.now on; see `Request` for where a launch ends. The phase is FAILED where a step became too small.
 
         With friction or limits it goes SWITCH (modes that the state tells), STRIKE (after an impact), START (modes that the
@@ -502,7 +472,7 @@ def integrating(plain: bool) -> wp.Kernel:
         while x[w].going == 1:
             phase = x[w].phase
             if phase == TRY:
-                aim(m, t, ask, c, a, w, rows)
+                aim(m, ask, c, w)
             first, last = stages(t, phase, x[w].shape)
             C = c.C[x[w].recorded]
             for s in range(first, last):
@@ -527,15 +497,15 @@ def integrating(plain: bool) -> wp.Kernel:
                     unsettled = correct_modes(m, w)
             accepted = bool(False)
             if phase == TRY:
-                after_try(t, ask, c, a, w, rows)
+                after_try(t, ask, c, w, rows)
             elif phase == FINISH:
-                accepted = after_finish(m, t, c, a, w, rows, C)
+                accepted = after_finish(m, t, c, w, rows, C)
             elif phase == LOOK:
                 accepted = after_look(c, w, g)
             else:
-                after_modes(m, t, ask, c, a, w, rows, unsettled)
+                after_modes(m, c, w, unsettled)
             if accepted:
-                accept(m, t, ask, c, a, w, rows, C)
+                accept(m, t, ask, c, w, rows, C)
             if x[w].stalled > MOST_STALLED:
                 x[w].phase = FAILED
                 x[w].going = 0

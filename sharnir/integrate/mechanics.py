@@ -21,7 +21,7 @@ from sharnir.integrate.data import Motion
 from sharnir.integrate.events import check_events
 from sharnir.integrate.integrate import Options, check_drives, drives_for, first_of, run
 from sharnir.integrate.integrate import Trajectory as Trajectory
-from sharnir.integrate.methods import ADAMS_ORDER, NAMES
+from sharnir.integrate.methods import METHODS
 from sharnir.model import assembly
 from sharnir.model.actuators import Axis
 from sharnir.model.joint_setting import disabled
@@ -409,7 +409,6 @@ def integrate(
     rtol: float = 1e-9,
     atol: float = 1e-9,
     step: float | None = None,
-    order: int | None = None,
     events: Callable[[float, np.ndarray, np.ndarray], float] | Sequence[Callable[[float, np.ndarray, np.ndarray], float]] = (),
     dense: bool = False,
     gravity: Sequence[float] | None = None,
@@ -425,11 +424,9 @@ def integrate(
     at once, with its restitution and without friction. Loops are kept closed.
 
     Args:
-        method: "dop853" (order 8), "rk45" (order 5), "rk4" (order 4, needs `step`), or "adams" (orders 1 to 12 by itself; the
-            fewest right-hand sides at tight tolerances).
+        method: "dop853" (order 8), "rk45" (order 5), or "rk4" (order 4, needs `step`).
         rtol, atol: a step's error is below atol + rtol |y|.
         step: a constant step, s, instead of error control.
-        order: the highest order of "adams" (12 if None); with `step`, its order (4 if None).
         events: functions f(t, q, v) of one state, q (nq,), v (nv,); the times at which one passes through zero are found on the
             motion. Attributes as with SciPy: `direction` > 0 counts a rise alone, < 0 a fall; `terminal` (or the count of
             passages after which to stop) ends the motion there. A zero at the start does not count.
@@ -438,7 +435,7 @@ def integrate(
             motors' currents (the model's start if None).
         progress: show a bar.
     """
-    _check_options(method, rtol=rtol, atol=atol, step=step, order=order)
+    _check_options(method, rtol=rtol, atol=atol, step=step)
     t = links(model)
     single, n, (q, v, tau) = _states(t, q, v, tau)
     ends = np.atleast_1d(np.asarray(times, float))
@@ -446,22 +443,20 @@ def integrate(
         raise SimulationError(f"integrate: times rise from {start:g} s or later, got {np.asarray(times).tolist()}")
     watched = check_events(events, n)
     turns = [int(t.q_start[k] + kind.q_size - 4) for k, kind in enumerate(t.kinds) if kind.v_size and len(kind.turns) == 3]
-    how = Options(method, order or (4 if step else ADAMS_ORDER), rtol, atol, step, dense, progress)
+    how = Options(method, rtol, atol, step, dense, progress)
     motion, currents = _motion(t, n, q, v, tau, gravity, start, state, control)
     path = run(motion, np.concatenate([q, v, currents], 1), start, ends, turns, watched, how)
     return first_of(path) if single else path
 
 
 def _check_options(method: str, **numbers: Any) -> None:
-    if method not in NAMES:
-        raise SimulationError(f"integrate: method is one of {', '.join(map(repr, NAMES))}, got {method!r}")
+    if method not in METHODS:
+        raise SimulationError(f"integrate: method is one of {', '.join(map(repr, METHODS))}, got {method!r}")
     if method == "rk4" and numbers["step"] is None:
         raise SimulationError("integrate: rk4 has no error estimate and needs step=")
     for what, number in numbers.items():
         if number is not None and not is_positive(number):
             raise SimulationError(f"integrate: {what} is a positive finite number, got {number!r}")
-    if numbers["order"] not in (None, *range(1, ADAMS_ORDER + 1)):
-        raise SimulationError(f"integrate: order is a whole number from 1 to {ADAMS_ORDER}, got {numbers['order']!r}")
 
 
 def _motion(

@@ -4,7 +4,6 @@ Dormand and Prince's pairs of orders 5(4) and 8(5,3), as in Hairer, Nørsett, Wa
 """
 
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 import numpy as np
 
@@ -51,14 +50,6 @@ def interpolant(method: Method) -> np.ndarray:
         factor = np.convolve(factor, (0.0, 1.0) if i % 2 == 0 else (1.0, -1.0))
         P[: len(factor)] += factor[:, None] * f
     return P[1:]
-
-
-def adams_constants(count: int) -> list[float]:
-    """|γ*_1| … |γ*_count| of the Adams–Moulton formulas: Σ_j γ*_j / (m + 1 - j) = 0 with γ*_0 = 1."""
-    gamma = [Fraction(1)]
-    for m in range(1, count + 1):
-        gamma.append(-sum((g / (m + 1 - j) for j, g in enumerate(gamma)), Fraction(0)))
-    return [abs(float(g)) for g in gamma[1:]]
 
 
 DOP853_WEIGHTS: dict[int, float] = {
@@ -256,5 +247,3 @@ METHODS = {
     "rk45": Method("rk45", 5, 4, 6, RK45_STAGES, RK45_ERROR, dense=[RK45_DENSE]),
     "rk4": Method("rk4", 4, 0, 4, RK4_STAGES),
 }
-ADAMS_ORDER = 12  # the highest of "adams"
-NAMES = (*METHODS, "adams")

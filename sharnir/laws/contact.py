@@ -10,7 +10,7 @@ tangential part is solved for p' = D⁻¹p, u' = D u, so that an ellipse is a di
 
 import warp as wp
 
-from sharnir.core.types import mat33, real, vec2, vec3, vec4, vec6
+from sharnir.core.types import real, vec2, vec3, vec4, vec6
 
 SLOP = wp.constant(real(1.0e-5))  # m: surfaces that are as near touch, an overlap that is as small is left alone
 FRICTIONLESS = wp.constant(real(1.0e-9))  # coefficients of friction below it are none
@@ -22,20 +22,6 @@ def across(n: vec3) -> vec3:
     if wp.abs(n[0]) < real(0.6):
         return wp.normalize(wp.cross(n, vec3(real(1.0), real(0.0), real(0.0))))
     return wp.normalize(wp.cross(n, vec3(real(0.0), real(1.0), real(0.0))))
-
-
-@wp.func
-def point_response(n: vec3, t1: vec3, t2: vec3, r: vec3, inv_mass: real, J: mat33) -> vec6:
-    """One body's share of K: what an impulse at arm r does to the speed of its own point, along n, t₁, t₂."""
-    an = wp.cross(r, n)
-    a1 = wp.cross(r, t1)
-    a2 = wp.cross(r, t2)
-    Jn = J * an
-    J1 = J * a1
-    return vec6(
-        inv_mass + wp.dot(an, Jn), wp.dot(a1, Jn), wp.dot(a2, Jn),
-        inv_mass + wp.dot(a1, J1), wp.dot(a2, J1), inv_mass + wp.dot(a2, J * a2),
-    )  # fmt: skip
 
 
 @wp.func

@@ -397,7 +397,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         Commands and forces stay as they are. Stick, slip and limits are located as events.
 
         Args:
-            rtol, atol: tolerances of a step. integrator: "dop853", "rk45" or "adams".
+            rtol, atol: tolerances of a step. integrator: "dop853" or "rk45".
             times: times (s) at which the motion is returned; t_end alone if None.
             events: functions f(t, q, v) whose passages through zero are found; a terminal one ends the motion (one world).
             dense: keep the motion between the times, for `Trajectory.at`.

@@ -13,7 +13,7 @@ TIPS = {  # chain of n rods, 1 m and 10 kg in all: start angle, tips at t = 0.5,
     5: (0.0, [(-0.2574823505, -0.8908970006), (-0.8845809501, -0.1080054547), (0.5296549575, -0.1362615518)]),
     10: (-1.0, [(-0.1810730977, -0.9820486867), (-0.4830940856, -0.8744734575), (0.2838077214, -0.9556975713)]),
 }
-METHODS = ["dop853", "rk45", "adams"]
+METHODS = ["dop853", "rk45"]
 PERIOD = 2.3678419475762 * np.sqrt(2 / 3)  # s, of one such rod released from the horizontal: a pendulum of 2/3 m
 
 
@@ -56,14 +56,13 @@ def test_chain_tips(n, method):
     assert error < 1.5e-9
 
 
-@pytest.mark.parametrize("method", ["dop853", "adams"])
-def test_energy_of_the_paper_chain(method):
+def test_energy_of_the_paper_chain():
     model = rods(10, -1.0)
-    path = dyn.integrate(model, np.zeros(10), np.zeros(10), np.linspace(0.1, 10, 100), rtol=1e-10, atol=1e-10, method=method)
+    path = dyn.integrate(model, np.zeros(10), np.zeros(10), np.linspace(0.1, 10, 100), rtol=1e-10, atol=1e-10)
     e = energy(model, path.q, path.v)
     start = energy(model, np.zeros((1, 10)), np.zeros((1, 10)))[0]
     drift = np.abs(e - start).max() / 98.1
-    print(f"10 rods, 10 s, {method}: energy within {drift:.1e} of its scale in {path.steps} steps")
+    print(f"10 rods, 10 s: energy within {drift:.1e} of its scale in {path.steps} steps")
     assert drift < 5e-13
 
 
@@ -79,18 +78,6 @@ def test_the_order_of_every_method(method, order, steps):
     found = np.log2(errors[0] / errors[1])
     print(f"{method}: errors {errors[0]:.1e}, {errors[1]:.1e}: order {found:.2f}")
     assert found > order - 0.6
-
-
-@pytest.mark.parametrize(("order", "steps"), [(1, (5e-3, 2.5e-3)), (2, (0.01, 5e-3)), (4, (5e-3, 2.5e-3)), (6, (5e-3, 2.5e-3))])
-def test_the_order_of_adams(order, steps):
-    """The corrector is one order above the predictor, and its result goes on: order + 1."""
-    model = rods(2, 0.0)
-    exact = dyn.integrate(model, np.zeros(2), np.zeros(2), 1.0, rtol=1e-13, atol=1e-13).q[-1]
-    paths = [dyn.integrate(model, np.zeros(2), np.zeros(2), 1.0, method="adams", step=h, order=order) for h in steps]
-    errors = [np.abs(path.q[-1] - exact).max() for path in paths]
-    found = np.log2(errors[0] / errors[1])
-    print(f"adams {order}: errors {errors[0]:.1e}, {errors[1]:.1e}: order {found:.2f}")
-    assert abs(found - order - 1) < 0.4
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -124,10 +111,10 @@ def test_times_inside_steps_are_as_good_as_steps(method):
 
 @pytest.mark.parametrize(
     ("method", "order", "steps"),
-    [("rk4", 4, (0.02, 0.01)), ("rk45", 5, (0.04, 0.02)), ("dop853", 8, (0.04, 0.02)), ("adams", 5, (0.004, 0.002))],
+    [("rk4", 4, (0.02, 0.01)), ("rk45", 5, (0.04, 0.02)), ("dop853", 8, (0.04, 0.02))],
 )
 def test_the_order_between_steps(method, order, steps):
-    """Largest error between the ends of steps; the interpolants' own errors are h⁴, h⁵, h⁸, and h⁵ of Adams at order 4."""
+    """Largest error between the ends of steps; the interpolants' own errors are h⁴, h⁵ and h⁸."""
     model = rods(2, 0.0)
     times = np.linspace(0.003, 0.4, 101)
     exact = dyn.integrate(model, np.zeros(2), np.zeros(2), times, rtol=1e-13, atol=1e-13)
@@ -257,8 +244,8 @@ def test_mistakes_with_events():
     last.direction = "up"
     with pytest.raises(sh.SimulationError, match="direction is negative, 0 or positive"):
         dyn.integrate(model, [0.0], [0.0], 0.1, events=last)
-    with pytest.raises(sh.SimulationError, match="order is a whole number from 1 to 12"):
-        dyn.integrate(model, [0.0], [0.0], 0.1, method="adams", order=13)
+    with pytest.raises(sh.SimulationError, match="method is one of 'dop853', 'rk45', 'rk4', got 'adams'"):
+        dyn.integrate(model, [0.0], [0.0], 0.1, method="adams")
 
 
 @pytest.mark.parametrize("method", METHODS)
