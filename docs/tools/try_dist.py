@@ -14,10 +14,10 @@ ROOT = pathlib.Path(__file__).parents[2]
 TRY = """
 import importlib, pathlib, sys
 import sharnir as sh
-from sharnir import catalogue
+from sharnir.cli import examples
 from sharnir.core.extras import MissingExtra
 assert "site-packages" in sh.__file__ and sh.__version__ == sys.argv[1], (sh.__file__, sh.__version__)
-assert "winch_crane" in catalogue.examples() and "site-packages" in str(catalogue.example_folder())
+assert "winch_crane" in examples.examples() and "site-packages" in str(examples.example_folder())
 root = pathlib.Path(sh.__file__).parent
 found = [p.relative_to(root.parent) for p in root.rglob("*.py") if p.parent != root or p.name != "__init__.py"]
 found = [p for p in found if "examples" not in p.parts]
@@ -26,7 +26,7 @@ for path in found:
     try:
         importlib.import_module(name)
     except MissingExtra as error:  # environments are built on a package that is not here
-        assert name.startswith("sharnir.gym") and "sharnir[learn]" in str(error), name
+        assert name.startswith("sharnir.learn") and "sharnir[learn]" in str(error), name
 assert len(found) == int(sys.argv[2]), (len(found), sys.argv[2])
 scene = sh.Scene()
 scene.add_body("ball", sh.Sphere(0.1))

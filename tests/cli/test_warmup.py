@@ -22,6 +22,6 @@ def test_what_the_cache_does_not_have_is_compiled_ahead(tmp_path, monkeypatch):
 
 
 def test_modules_are_looked_for_where_warp_keeps_them():
-    kernel = warmup._find("kinematics", "read_joints", None)
+    kernel = warmup._find("model.kinematics", "read_joints", None)
     load_modules([kernel.module], "cpu")
     assert len(list(warmup.folder_of(kernel.module).glob("*.o"))) == 1

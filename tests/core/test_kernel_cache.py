@@ -12,7 +12,7 @@ from sharnir.core import kernel_cache
 
 SCRIPT = """
 import warp as wp
-from sharnir import types
+from sharnir.core import types
 
 hashed = []
 class Hasher(wp._src.context.ModuleHasher):
@@ -71,7 +71,7 @@ def run(script, cache, packed=None):
 def script(tmp_path):
     path = tmp_path / "script.py"
     place = "kernel_cache.PACKED = pathlib.Path(os.environ['PACKED'] or 'none')"
-    path.write_text(f"import os, pathlib\nfrom sharnir import kernel_cache\n{place}\n{SCRIPT}")
+    path.write_text(f"import os, pathlib\nfrom sharnir.core import kernel_cache\n{place}\n{SCRIPT}")
     return path
 
 
