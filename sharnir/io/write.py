@@ -294,5 +294,5 @@ def difference(a: Any, b: Any, where: str) -> str | None:
 
 ORDERED = tuple(f"scene: {kind}" for kind in ("bodies", "joints", "gears", "springs", "cables", "ropes"))
 """Where the order of names is the order of indices."""
-HIDDEN = ("_said", "notes", "_surface", "_read", "name", "source", "expected")
-"""Of objects: how they were described, not what they are."""
+HIDDEN = ("_said", "notes", "_surface", "_read", "name", "source", "expected", "apart")
+"""Of objects: how they were described, and what building a model adds to them; not what they are."""

@@ -107,6 +107,16 @@ def test_the_model_of_a_saved_scene_moves_alike(tmp_path):
     assert np.array_equal(made.q, again.q) and np.array_equal(made.qd, again.qd) and made.qd[0] > 1
 
 
+def test_a_scene_with_a_rope_is_saved_after_its_model_was_built(tmp_path):
+    scene = sh.Scene()
+    scene.add_ground()
+    scene.add_body("load", sh.Sphere(0.1), position=(0, 0, 0.9))
+    scene.add_rope("line", (0, 0, 2), (0, 0, 1), segments=5, attach=("world", "load"))
+    scene.build()
+    scene.save(tmp_path / "line.toml")
+    assert list(sh.load_scene(tmp_path / "line.toml").ropes) == ["line"]
+
+
 def test_every_kind_of_object_comes_back(tmp_path):
     scene = sh.Scene((0, 0.1, -9.81), contact=True)
     rng = np.random.default_rng(5)
