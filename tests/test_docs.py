@@ -12,7 +12,7 @@ from sharnir.cli import examples
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if "```python" in p.read_text(encoding="utf-8") and p.name != "gallery.md")
-NEEDS = {"training.md": "gymnasium"}  # what an extra brings
+NEEDS = {"training.md": "gymnasium", "learning.md": "gymnasium"}  # what an extra brings
 
 
 def snippets(page):
