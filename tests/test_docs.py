@@ -38,6 +38,15 @@ def test_every_page_has_something_to_run():
     assert not [str(p.relative_to(ROOT)) for p in pages if not snippets(p)]
 
 
+def test_every_recipe_and_page_is_listed():
+    recipes = (DOCS / "recipes" / "index.md").read_text(encoding="utf-8")
+    for page in (DOCS / "recipes").glob("*.md"):
+        titles = re.findall(r"^## (.*)$", page.read_text(encoding="utf-8"), re.M)
+        assert not [title for title in titles if f"- [{title}]({page.name}#" not in recipes], page.name
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    assert not [p.name for p in (DOCS / "tutorials").glob("*.md") if f"tutorials/{p.stem}\n" not in index]
+
+
 def test_links_of_the_readme_lead_somewhere():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     links = [link for link in re.findall(r"\]\(([^)#]+)", text) if not link.startswith("http")]
