@@ -256,3 +256,27 @@ def test_a_rope_that_lies_on_the_floor_sleeps_until_it_is_pulled():
     sim.rope("rope").apply_force(0, (0, 0, 20.0), once=False)
     sim.run(0.1)
     assert sim.rope("rope").position[0][2] > 0.02
+
+
+CASES = [({}, False), ({"specialize": True}, False), ({"solver": "sequential"}, False), ({}, True)]
+
+
+@pytest.mark.parametrize(("how", "ground"), CASES, ids=["generic", "specialized", "sequential", "beside contact"])
+def test_what_joints_carry_is_that_of_the_step_in_which_they_fell_asleep(how, ground):
+    """An arm that lies on its limit: its weight turns it with 0.5 m·g·cos 0.6, whatever calls its steps were made in."""
+    loads = []
+    for calls in ((1500,), (700, 800), (1,) * 1500):
+        scene = sh.Scene(contact=ground)
+        if ground:
+            scene.add_ground(height=-3.0)
+        scene.add_body("arm", sh.Box(1.0, 0.1, 0.1), mass=1.0, position=(0.5, 0, 0))
+        scene.add_joint("hinge", sh.Revolute("y", limit=(-1.0, 0.6)), scene.world, "arm", position=(0, 0, 0))
+        sim = sh.Simulation(scene, DT, **how)
+        for n in calls:
+            sim.step(n)
+        hinge = sim.joint("hinge")
+        assert sim.body("arm").asleep
+        loads.append([hinge.limit_force, *hinge.reaction[0]])
+    due = 9.81 * 0.5 * np.cos(0.6)
+    print(f"limit {loads[0][0]:.6f} N·m of {-due:.6f}, hinge {loads[0][3]:.6f} N; calls differ by {np.ptp(loads, 0).max():.0e}")
+    np.testing.assert_allclose(loads, [[-due, 0, 0, 9.81]] * 3, atol=2e-3 if how.get("solver") else 1e-6)

@@ -56,8 +56,11 @@ def may_be_new(t: wp.array(dtype=TreeStep)) -> bool:
 
 @wp.func
 def is_read(t: wp.array(dtype=TreeStep), w: int, to_come: int, made: int, more: bool) -> int:
-    """1 if what joints carry is read after so many of the steps to come: the last of a call, or where laws depend on it."""
-    if t[0].loaded[w] == 1 or t[0].special == 1 or (more and t[0].drives.count + t[0].closures > 0):
+    """1 if what joints carry is read after so many of the steps to come: the last of a call, or where laws depend on it.
+
+    After a slow step the world may fall asleep in the next one, and what joints carry then stays so.
+    """
+    if t[0].slow[w] == 1 or t[0].loaded[w] == 1 or t[0].special == 1 or (more and t[0].drives.count + t[0].closures > 0):
         return 1
     return int(wp.max(to_come, t[0].to_come[w]) - made <= 2)
 

@@ -317,15 +317,18 @@ class Special(Unrolled):
             p.say(f"if (failed && !(change <= real({LOOSE})*rounding) && !(coarse && count >= most)) {{")
             p.say(f"restarted = true; x.mark.data[w] = {STEEP}; {self._rest} }}")
             p.say("failed = 0;")
-            p.say(f"const bool reporting = todo - made <= {SLOTS};")
+            p.say(
+                f"const bool early = todo - made > {SLOTS};  // what stands still may fall asleep in any step, then this is the last"
+            )
+            p.say("const bool reporting = !early || idling;")
             with p.block("if (reporting) {"):
-                p.say(f"x.part.data[w] = h; const int slot = {SLOTS} - (todo - made);")
+                p.say(f"x.part.data[w] = h; const int slot = early ? 0 : {SLOTS} - (todo - made);")
                 rows = LOG_ROW * len(self.forest) * TOGETHER
                 p.say(f"real* const log_rows = x.log.data + ((size_t)(w/{TOGETHER})*{SLOTS} + slot)*{rows} + w%{TOGETHER};")
                 tree.log_motion()
                 report(tree)
                 tree.report_idle()
-                p.say("++reported;")
+                p.say("if (slot == 0) reported = 0; ++reported; slot_end = slot + 1;")
             finish(tree)
             p.say("whole = true;")
         body = p.finish()
@@ -391,7 +394,7 @@ idle = still[k] ? idle + h : real(0.0); }} }}
         tree, names = self.tree, {name: self.source.laws(name) for name in LAWS}
         yield "typedef {real} real;"
         yield "auto& x = t.data[0]; const int todo = x.todo.data[w]; x.now_made.data[w] = 0;"
-        yield "int steps = todo - after, reported = 0;"
+        yield "int steps = todo - after, reported = 0, slot_end = 0;"
         none = "todo == 0 || (steps <= 0 && checking == 0)"
         yield f"bool done = {none};" if self.on_gpu else f"if ({none}) return 0;"
         yield QUOTIENTS.format(doubles=int(self.real == "double"))
@@ -457,9 +460,9 @@ if (!fresh) { const int kept = (int)stored(1); choice = (kept - OWN)/CHOICES; re
 SPECIAL_END = (
     LEFT
     + """x.passes.data[w] = count; x.parts.data[w] = 1; x.change.data[w] = left_over; x.taken.data[w] = taken;
-x.reported.data[w] = reported; x.slot_end.data[w] = SLOTS - (todo - made);
+x.reported.data[w] = reported; x.slot_end.data[w] = slot_end;
 x.work.data[w] += work; x.hit.data[w] = hit; x.now_made.data[w] = made; x.todo.data[w] = failed ? 0 : todo - made;
-return made;""".replace("SLOTS", str(SLOTS))
+return made;"""
 )
 
 
