@@ -65,7 +65,7 @@ def packed(values: np.ndarray) -> dict[str, Any]:
 def kinds() -> dict[str, Callable[..., Any]]:
     """Everything that `type` may name."""
     modules = [shapes, actuators, joint_types, cable_tables, material, terrain, meshes, noise]
-    modules += [importlib.import_module(f"sharnir.machines.{name}") for name in MACHINES]
+    modules += [importlib.import_module(f"sharnir.machine_models.{name}") for name in MACHINES]
     out: dict[str, Callable[..., Any]] = {}
     for module in modules:
         for name, found in vars(module).items():

@@ -268,6 +268,6 @@ def register_all() -> None:
     for name, task in TASKS.items():
         if f"sharnir/{name}-v0" not in gymnasium.registry:
             gymnasium.register(
-                f"sharnir/{name}-v0", entry_point="sharnir.gym:Env", vector_entry_point="sharnir.gym:VectorEnv",
+                f"sharnir/{name}-v0", entry_point="sharnir.learn:Env", vector_entry_point="sharnir.learn:VectorEnv",
                 max_episode_steps=task.episode, kwargs={"task": name},
             )  # fmt: skip

@@ -215,7 +215,7 @@ def test_replay_runs_no_code_unless_it_is_trusted(tmp_path, capsys, monkeypatch)
     assert arguments.main(["replay", str(file)]) == 0 and not marker.exists()
     assert "equal in every bit" in capsys.readouterr().out
     assert arguments.main(["view", str(file), "--html", str(tmp_path / "a.html")]) == 0 and not marker.exists()
-    monkeypatch.setattr("sharnir.io.recorder.described", lambda sim: "")
+    monkeypatch.setattr("sharnir.runtime.record_writer.described", lambda sim: "")
     sim = door()
     with sim.record_to(file, name=str(script)):
         sim.step(20)
@@ -277,7 +277,7 @@ def test_roots_of_a_recording(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "here")
     sim = door()
     scene = f'{HINGE}[terrain.t]\nheights = {{type = "from_file", path = "{tmp_path}/hills.csv", size = [1, 1]}}\n'
-    monkeypatch.setattr("sharnir.io.recorder.described", lambda sim: scene)
+    monkeypatch.setattr("sharnir.runtime.record_writer.described", lambda sim: scene)
     with sim.record_to("run.mcap"):
         sim.step(2)
     found = sh.Recording("run.mcap")
