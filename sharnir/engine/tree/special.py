@@ -317,9 +317,8 @@ class Special(Unrolled):
             p.say(f"if (failed && !(change <= real({LOOSE})*rounding) && !(coarse && count >= most)) {{")
             p.say(f"restarted = true; x.mark.data[w] = {STEEP}; {self._rest} }}")
             p.say("failed = 0;")
-            p.say(
-                f"const bool early = todo - made > {SLOTS};  // what stands still may fall asleep in any step, then this is the last"
-            )
+            # what stands still may fall asleep in this step; then it is the last one
+            p.say(f"const bool early = todo - made > {SLOTS};")
             p.say("const bool reporting = !early || idling;")
             with p.block("if (reporting) {"):
                 p.say(f"x.part.data[w] = h; const int slot = early ? 0 : {SLOTS} - (todo - made);")
