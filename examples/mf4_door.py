@@ -13,6 +13,12 @@ from sharnir.machine_models.mf4 import Mf4
 DOOR, FRICTION, FOLLOW = 2.4, 20.0, "mf4"  # m along x, N·m
 ROBOT, INERTIA = Mf4(), 26.49 * (0.9**2 + 0.04**2) / 12 + 26.49 * 0.45**2
 
+FRAME = sh.Compound(
+    sh.Box(0.12, 0.08, 2.1, position=(0, 0.51, 1.05)), sh.Box(0.12, 0.08, 2.1, position=(0, -0.51, 1.05)),
+    sh.Box(0.12, 1.1, 0.08, position=(0, 0, 2.1)),
+)  # fmt: skip
+"""Two posts and a lintel; a picture only."""
+
 
 def make(dt: float = 4e-3) -> sh.Simulation:
     scene, smooth = sh.Scene(), sh.Material(friction=0.2)
@@ -20,6 +26,7 @@ def make(dt: float = 4e-3) -> sh.Simulation:
     scene.add_body("door", sh.Box(0.04, 0.9, 2.0), mass=26.49, position=(DOOR, 0, 1.01), material=smooth, color="#a9744f")
     hinge = sh.Revolute("z", limit=(0.0, 2.2), friction=FRICTION)
     scene.add_joint("hinge", hinge, scene.world, "door", position=(DOOR, 0.45, 1.01))
+    scene.add_body("frame", FRAME, position=(DOOR, 0, 0), motion="fixed", collide=False, color="#d9d4c7")
     ROBOT.add(scene, position=(0.0, -0.15, 0.0))
     for given in ROBOT.inputs():
         scene.add_control(given)

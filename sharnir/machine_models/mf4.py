@@ -14,6 +14,7 @@ from sharnir.errors import number
 from sharnir.geometry.shapes import Box, Compound
 from sharnir.machine_models.inputs import Input
 from sharnir.machine_models.tracks import Track
+from sharnir.machine_models.treads import shoes
 from sharnir.model.actuators import Friction, Servo
 from sharnir.model.descriptions import vector
 from sharnir.model.joint_types import Prismatic, Revolute
@@ -208,5 +209,5 @@ class Mf4:
 
 
 def _picture(track: Track) -> Compound:
-    """What a unit looks like."""
-    return Compound(*track.shapes(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])))
+    """What a unit looks like: wheels, runs and the shoes of its belt."""
+    return Compound(*track.shapes(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])), *shoes(track.wheels, track.width))

@@ -13,6 +13,7 @@ from sharnir.collision.material import Material
 from sharnir.core.spatial import direction_of, frame_from_axes, quat_conjugate, quat_rotate
 from sharnir.errors import SceneError, as_numbers, is_positive, number
 from sharnir.geometry.shapes import Cylinder
+from sharnir.machine_models.treads import tyre
 from sharnir.model.actuators import DCMotor, Drive, Friction, Servo
 from sharnir.model.descriptions import vector
 from sharnir.model.joint_types import Cylindrical, Gear, Prismatic, Revolute
@@ -238,7 +239,8 @@ class Wheel:
         rim = scene.add_body(
             f"{name} wheel", self.shape(), mass=self.mass, inertia=(across, across, self.spin_inertia), position=place,
             rotation=frame_from_axes(axle).tolist(), material=self.material(), color=color,
-            velocity=moves, spin=(axle * (moves @ np.cross(axle, upright) / self.radius)).tolist(),
+            visual=tyre(self.radius, self.width), velocity=moves,
+            spin=(axle * (moves @ np.cross(axle, upright) / self.radius)).tolist(),
         )  # fmt: skip
         if holder != body:
             scene.ignore(body, rim)

@@ -1,4 +1,4 @@
-"""A camera on a body: what the renderer of `sim.video` draws from there."""
+"""A camera on a body: a rendered colour image."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from sharnir.sensors.frames import Frame, Owner
 
 
 class Camera(Frame):
-    """A colour image from a frame on a body, of the first world (needs Pillow: `pip install "sharnir[view]"`).
+    """A colour image from a frame on a body, of the first world.
 
-    It looks along the x of its frame; columns go to the right (its −y), rows down (its −z), as those of `DepthCamera`. Drawn are
-    shapes as one sees them, ropes, cables and springs, far ones first: where faces cut each other, the order may be wrong.
+    It looks along the x of its frame; columns go to the right (its −y), rows down (its −z), as those of `DepthCamera`. The
+    picture shows shapes as they look, ropes, cables and springs, lit by a sun that casts shadows, as a film does.
 
     Args:
         where, position, rotation: as of `Frame`. width, height: pixels. field: rad, the angle that the width covers.
     """
 
-    __slots__ = ("_focal", "_painter")
+    __slots__ = ("_focal", "_tracer")
 
     def __init__(
         self, sim: Owner, where: str, position: Any = (0.0, 0.0, 0.0), rotation: Any = (0.0, 0.0, 0.0, 1.0), *,
         width: int = 320, height: int = 240, field: float = 1.2,
     ) -> None:  # fmt: skip
-        from sharnir.view.video import Painter
+        from sharnir.view.tracer import Tracer
 
         super().__init__(sim, where, position, rotation)
         DepthCamera.describe(f"Camera on {where!r}", width, height, field)
-        self._painter, self._focal = Painter(sim, (int(width), int(height))), 0.5 * width / math.tan(0.5 * field)
+        self._tracer, self._focal = Tracer(sim, (int(width), int(height))), 0.5 * width / math.tan(0.5 * field)
 
     @property
     def rgb(self) -> np.ndarray:
@@ -41,6 +41,6 @@ class Camera(Frame):
 
         eye = np.reshape(self.position, (-1, 3))[0]
         x, y, z = quat_to_matrix(np.reshape(self.rotation, (-1, 4))[0]).T
-        lens = Lens(eye, eye + x, self._painter.size)
+        lens = Lens(eye, eye + x, self._tracer.size)
         lens.axes, lens.focal = np.array([-y, z, x]), self._focal
-        return np.array(self._painter.picture(lens, fine=True), np.uint8)
+        return self._tracer.render(lens)

@@ -196,6 +196,8 @@ def make_door(dt: float = 4e-3) -> Simulation:
         at = y * (0.5 * WIDTH + 0.3)
         scene.add_body(side, Box(0.15, 0.5, 2.0), motion="fixed", position=(DOOR, at, 1.0), color="#8d9aa5")
         scene.ignore(side, "door")
+    lintel = Box(0.15, WIDTH + 1.1, 0.12)
+    scene.add_body("lintel", lintel, motion="fixed", collide=False, position=(DOOR, 0.0, 2.08), color="#8d9aa5")
     TRACKED.add(scene)
     for given in TRACKED.inputs():
         scene.add_control(given)
