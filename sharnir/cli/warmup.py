@@ -47,6 +47,7 @@ KERNELS: tuple[tuple[str, str, int | None], ...] = (
     ("collision.collide", "collide_round", None),
     ("collision.queries", "cast_many", None),
     ("collision.rays", "trace_eye", None),
+    ("view.tracer", "trace_pixels", None),
     ("engine.guard", "TOUCHING", None),
     ("engine.guard", "CONTACT", None),
     ("engine.guard", "BODIES", None),

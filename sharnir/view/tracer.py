@@ -23,7 +23,7 @@ from sharnir.view.looks import CHECKERED, Gallery, Tubes
 from sharnir.view.pieces import round_length
 from sharnir.view.shading import HORIZON, checker, lit, sky_colour
 
-inline_less("sharnir.view.tracer", slp=False)
+inline_less("sharnir.tracer", slp=False)
 
 SUN = np.array([0.42, -0.55, 0.95]) / np.linalg.norm([0.42, -0.55, 0.95])
 """Unit vector towards the sun."""
@@ -295,7 +295,7 @@ def look(s: wp.array(dtype=Scenery), c: Lens, tile: int, d: vec3, least: real) -
     return f
 
 
-@wp.kernel(module="sharnir.view.tracer", enable_backward=False)
+@wp.kernel(module="sharnir.tracer", enable_backward=False)
 def list_tiles(s: wp.array(dtype=Scenery), c: Lens):
     """Lists for each tile of pixels the solids that its rays may meet."""
     tile = wp.tid()
@@ -323,7 +323,7 @@ def list_tiles(s: wp.array(dtype=Scenery), c: Lens):
     s[0].tile_count[tile] = count
 
 
-@wp.kernel(module="sharnir.view.tracer", enable_backward=False)
+@wp.kernel(module="sharnir.tracer", enable_backward=False)
 def list_cells(s: wp.array(dtype=Scenery)):
     """Lists for each cell across the sun's direction the solids that may shade points in it."""
     cell = wp.tid()
@@ -347,7 +347,7 @@ def tile_of(c: Lens, x: int, y: int) -> int:
     return y // c.tile * c.across + x // c.tile
 
 
-@wp.kernel(module="sharnir.view.tracer", enable_backward=False)
+@wp.kernel(module="sharnir.tracer", enable_backward=False)
 def trace_pixels(s: wp.array(dtype=Scenery), c: Lens, film: Film, first: int):
     """One ray through the middle of each pixel, from pixel `first` on."""
     q = first + wp.tid()
@@ -373,7 +373,7 @@ def differs(film: Film, q: int, other: int) -> bool:
     return wp.abs(film.key[q] - film.key[other]) > CONTRAST
 
 
-@wp.kernel(module="sharnir.view.tracer", enable_backward=False)
+@wp.kernel(module="sharnir.tracer", enable_backward=False)
 def finish_pixels(s: wp.array(dtype=Scenery), c: Lens, film: Film, first: int, fine: int):
     """Pixels at edges are the mean of four rays (fine = 1), towards four points of the sun; all are converted to sRGB."""
     q = first + wp.tid()
