@@ -21,7 +21,7 @@ PLACES = ((1.2, 0.7), (1.2, -0.7), (-1.2, 0.7), (-1.2, -0.7))
 
 def ours(cast: bool = True) -> sh.Simulation:
     """880 kg, at 0.9 m/s; `cast` False: wheels on hinges."""
-    wheel = sh.Wheel(0.3, 0.2, 20.0, friction=0.8, cast=cast)
+    wheel = sh.Wheel(0.3, 0.2, 20.0, friction=0.8, raycast=cast)
     drive = sh.Servo(velocity=3.0, kd=100.0)
     axles = {"front": Axle(1.2, wheel, 1.4, drive=drive), "rear": Axle(-1.2, wheel, 1.4, drive=drive)}
     scene = sh.Scene()

@@ -130,7 +130,7 @@ def counted(name: str) -> None:
 def on_gpu(scene: sh.Scene) -> str:
     """Registers, memory and instructions of the specialized steps of a simulation on sm_90."""
     sim = sh.Simulation(scene, H, specialize=False)
-    special = Specialized(Plan(sim.model), sim.model, sim.control, True)
+    special = Specialized(Plan(sim.model), sim.model, sim.commands, True)
     with tempfile.TemporaryDirectory() as folder:
         wp.compile_aot_module(special.kernel(256).module, arch=90, module_dir=folder, use_ptx=False)
         code = subprocess.run(["nvdisasm", next(Path(folder).glob("*.cubin"))], check=True, capture_output=True, text=True).stdout

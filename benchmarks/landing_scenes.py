@@ -142,7 +142,10 @@ def add_ragdoll(to, rng, material, at, prefix="", motion=(0, 0, 0)):
 
     def part(name, shape, mass, x, z):
         spin = 0.5 * rng.normal(size=3) * (name == "torso")
-        place, moves = base + s * np.array([0, x, z]), {"velocity": motion, "spin": spin if to.floating else (0, 0, 0)}
+        place, moves = (
+            base + s * np.array([0, x, z]),
+            {"velocity": motion, "angular_velocity": spin if to.floating else (0, 0, 0)},
+        )
         to.add(prefix + name, shape, mass=mass * s**3, position=place, material=material, **moves)
 
     def join(name, joint, parent, x, z):
@@ -327,7 +330,7 @@ class Watch:
             if report.converged:
                 self.note("dishonest energy", (total - self.last) / self.scale, STEP_GAIN)
         self.last = total
-        gaps = sim.gaps()[0]
+        gaps = sim.constraint_error()[0]
         on = np.array([sim.joint(n).enabled for n in sim.model.joint_names], bool)
         gap = float(np.maximum(gaps[on, 0] / self.size, gaps[on, 1]).max(initial=0.0))
         self.note("gap", gap, GAP)

@@ -92,7 +92,7 @@ def play(family: str, seed: int) -> Outcome:
                 overlap, points = overlap_of(case, sim)
                 out.overlap = max(out.overlap, overlap)
                 out.steps, out.not_converged = out.steps + 1, out.not_converged + (not report.converged)
-                out.substeps, out.most_substeps = out.substeps + report.parts, max(out.most_substeps, report.parts)
+                out.substeps, out.most_substeps = out.substeps + report.substeps, max(out.most_substeps, report.substeps)
                 if k > 0 and points and not all(sim.body(name).asleep for name in case.corners):
                     times.append(took)
         except sh.SimulationError as error:

@@ -30,7 +30,7 @@ from benchmarks.timing import Pair, interleave
 from sharnir.engine.direct.trees import Trees
 from sharnir.io.mjcf import Imported, read_mjcf
 from sharnir.io.mjcf_drives import law
-from sharnir.machine_models.inputs import Controls
+from sharnir.machine_models.inputs import Inputs
 from sharnir.machine_models.krt100 import Krt100
 from sharnir.machine_models.mf4 import Mf4
 
@@ -131,7 +131,7 @@ class Both:
         rows: dict[str, list[tuple[int, int, float]]] = {"position": [], "velocity": [], "torque": []}
         for a in range(self.peer.nu):
             found, j = law(self.made, a), int(self.peer.actuator_trnid[a, 0])
-            if self.made.name("actuator", a) in self.made.scene.controls and found is not None:
+            if self.made.name("actuator", a) in self.made.scene.inputs and found is not None:
                 axis = int(self.sim.index(self.made.joints[j][0]).qd[0])
                 rows[found[0]].append((a, axis, found[1]))
         self._targets = [
@@ -269,7 +269,7 @@ def measure_robotics(name: str, quick: bool) -> None:
     compare(name, Both(assets / ROBOTICS[name], None, FRAME, roots=[assets]), quick)
 
 
-def mf4_with_door() -> tuple[sh.Simulation, Controls, Callable[[float], dict[str, float]]]:
+def mf4_with_door() -> tuple[sh.Simulation, Inputs, Callable[[float], dict[str, float]]]:
     """MF-4 drives up to a door with friction in its hinge, pushes it open and backs off."""
     scene, robot = sh.Scene(), Mf4()
     scene.add_ground(material=sh.Material(friction=0.8))
@@ -282,19 +282,19 @@ def mf4_with_door() -> tuple[sh.Simulation, Controls, Callable[[float], dict[str
         throttle = 0.0 if t < 4.0 else 0.5 if t < 7.0 else -0.5 if t < 9.0 else 0.0
         return {"shoulder": 2.3, "elbow": -2.3, "front": 0.117, "rear": 0.117, "throttle": throttle}
 
-    return sim, Controls(sim, robot.inputs()), drive
+    return sim, Inputs(sim, robot.inputs()), drive
 
 
-def krt100(trailer: str) -> tuple[sh.Simulation, Controls, Callable[[float], dict[str, float]]]:
+def krt100(trailer: str) -> tuple[sh.Simulation, Inputs, Callable[[float], dict[str, float]]]:
     """KRT100-MP with its trailer in a turn on level ground."""
     scene, robot = sh.Scene(), Krt100(trailer=trailer)
     scene.add_ground(material=sh.Material(friction=0.9))
     robot.add(scene)
     sim = sh.Simulation(scene, 5e-3)
-    return sim, Controls(sim, robot.inputs()), lambda t: {"throttle": 0.5, "steer": 0.05}
+    return sim, Inputs(sim, robot.inputs()), lambda t: {"throttle": 0.5, "steer": 0.05}
 
 
-def measure_machine(name: str, make: Callable[[], tuple[sh.Simulation, Controls, Any]], quick: bool, until: float = 10.0) -> None:
+def measure_machine(name: str, make: Callable[[], tuple[sh.Simulation, Inputs, Any]], quick: bool, until: float = 10.0) -> None:
     """Print how many times faster than real time a drive is, as a user gets it."""
     sim, inputs, drive = make()
     inputs.step()

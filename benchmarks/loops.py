@@ -23,7 +23,7 @@ def four_bars(n: int) -> sh.Scene:
     body: Any = {"mass": 1.0, "inertia": (1e-3, 1 / 12, 1 / 12)}
     up = np.array([0, 0, np.sqrt(0.5), np.sqrt(0.5)])
     for i in range(n + 1):
-        scene.add_body(f"link{i}", **body, position=(i, 0.5, 0), rotation=up, velocity=(0.5, 0, 0), spin=(0, 0, -1))
+        scene.add_body(f"link{i}", **body, position=(i, 0.5, 0), rotation=up, velocity=(0.5, 0, 0), angular_velocity=(0, 0, -1))
         scene.add_joint(f"A{i}", sh.Revolute("z"), scene.world, f"link{i}", position=(i, 0, 0))
     for i in range(n):
         scene.add_body(f"coupler{i}", **body, position=(i + 0.5, 1, 0), velocity=(1, 0, 0))

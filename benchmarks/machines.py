@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 import sharnir as sh
-from sharnir.machine_models.inputs import Controls
+from sharnir.machine_models.inputs import Inputs
 from sharnir.machine_models.krt100 import Krt100
 from sharnir.machine_models.mf4 import Mf4
 
 TURN, TURNS = 100, 9
 
 
-def mf4(iterations: int | None, solver: str = "sequential") -> tuple[sh.Simulation, Controls]:
+def mf4(iterations: int | None, solver: str = "sequential") -> tuple[sh.Simulation, Inputs]:
     """On a mesh (the triangles of a floor), units down, arm stretched out."""
     scene = sh.Scene()
     floor = sh.Mesh(sh.Box(15.0, 6.0, 0.2).mesh())
@@ -32,13 +32,13 @@ def mf4(iterations: int | None, solver: str = "sequential") -> tuple[sh.Simulati
     robot.add(scene)
     caps: dict[str, Any] = {} if iterations is None else {"iterations": iterations, "position_iterations": 2}
     sim = sh.Simulation(scene, 2e-3, solver=solver, **caps)
-    inputs = Controls(sim, robot.inputs())
+    inputs = Inputs(sim, robot.inputs())
     inputs["front"] = inputs["rear"] = 0.117
     inputs["shoulder"], inputs["elbow"], inputs["throttle"] = 1.2, -1.2, 0.5
     return sim, inputs
 
 
-def krt100(iterations: int | None, solver: str = "sequential") -> tuple[sh.Simulation, Controls]:
+def krt100(iterations: int | None, solver: str = "sequential") -> tuple[sh.Simulation, Inputs]:
     """In a turn on level ground, its trailer on the rope."""
     scene = sh.Scene()
     scene.add_ground(material=sh.Material(friction=0.9))
@@ -46,7 +46,7 @@ def krt100(iterations: int | None, solver: str = "sequential") -> tuple[sh.Simul
     robot.add(scene)
     caps: dict[str, Any] = {} if iterations is None else {"iterations": iterations}
     sim = sh.Simulation(scene, 5e-3, solver=solver, **caps)
-    inputs = Controls(sim, robot.inputs())
+    inputs = Inputs(sim, robot.inputs())
     inputs["throttle"], inputs["steer"] = 0.5, 0.05
     return sim, inputs
 

@@ -126,7 +126,7 @@ def measure(name: str, seconds: float, turn: float, record: bool, view: bool, ur
     ticks, misses, drift, all_bare, told = 0, 0, 0.0, [0, 0], []
     late, work, command = Times(), Times(), Times()
     with tempfile.TemporaryDirectory() as folder:
-        recorder = sim.record_to(Path(folder) / "run.mcap") if record else None
+        recorder = sim.record_file(Path(folder) / "run.mcap") if record else None
         if recorder is not None:
             recorder.__enter__()
         for _ in range(max(1, round(seconds / turn))):

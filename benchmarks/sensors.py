@@ -117,7 +117,7 @@ def main(quick: bool = False) -> None:
     took = [cost(lambda s=s: (s._measure(0.01), s._reading.take(0.01))) for s in imu.values()]  # type: ignore[misc]
     print(f"IMU: {1e6 * took[0]:.0f} µs a reading, with noise {1e6 * took[1]:.0f}")
     d = np.tile([1.0, 0.0, 0.0], (360, 1))
-    batch, one = cost(lambda: sim.ray(np.zeros(3) + (0, 0, 3), d)), cost(lambda: sim.ray((0, 0, 3), d[0]))
+    batch, one = cost(lambda: sim.ray_cast(np.zeros(3) + (0, 0, 3), d)), cost(lambda: sim.ray_cast((0, 0, 3), d[0]))
     print(f"sim.ray: {1e6 * one:.0f} µs one, {1e6 * batch:.0f} µs 360 of them")
 
 

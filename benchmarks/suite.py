@@ -38,7 +38,7 @@ from benchmarks.timing import Pair, busy_neighbour, interleave, wait
 
 DT = 1e-3  # s
 ITERATIONS = 20  # velocity sweeps; tolerance 0 has all of them made
-POSITION_ITERATIONS = inspect.signature(sh.SolverImpulse).parameters["position_iterations"].default
+POSITION_ITERATIONS = inspect.signature(sh.SolverSequential).parameters["position_iterations"].default
 NOSLIP = 20  # MuJoCo's second solver, without which its friction creeps
 BUDGET = 200e-6  # s
 FINE = 1e-4  # s, step of the hinge chains
@@ -290,7 +290,7 @@ def joint_gap(way: str, n: int, joint: str, droop: float, dt: float, quick: bool
     stride, largest = max(1, round(1e-3 / dt)), 0.0
     for _ in range(round((1.0 if quick else 10.0) / (stride * dt))):
         sim.step(stride)
-        largest = max(largest, float(sim.gaps()[..., 0].max()))
+        largest = max(largest, float(sim.constraint_error()[..., 0].max()))
     return Figure(largest / (LENGTH / n))
 
 

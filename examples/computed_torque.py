@@ -36,7 +36,7 @@ def control(sim: sh.Simulation) -> None:
     error = np.array([q[i] - now[i][0] for i in range(6)]), np.array([v[i] - now[i][1] for i in range(6)])
     torque = sh.dynamics.inverse_dynamics(sim.model, q, v, a + 100.0 * error[0] + 20.0 * error[1])
     for i in range(6):
-        sim.joint(f"j{i}").force = torque[i]
+        sim.joint(f"j{i}").effort = torque[i]
 
 
 def check(sim: sh.Simulation) -> None:

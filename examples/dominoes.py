@@ -16,7 +16,7 @@ def make(dt: float = 1e-3) -> sh.Simulation:
         tips = PUSH if i == 0 else 0.0  # rad/s, about its lower edge
         scene.add_body(
             f"domino {i:02d}", sh.Box(*SIZE), mass=0.01, position=(GAP * i, 0, SIZE[2] / 2), material=plastic,
-            spin=(0, tips, 0), velocity=(tips * SIZE[2] / 2, 0, tips * SIZE[0] / 2),
+            angular_velocity=(0, tips, 0), velocity=(tips * SIZE[2] / 2, 0, tips * SIZE[0] / 2),
         )  # fmt: skip
     return sh.Simulation(scene, dt)
 

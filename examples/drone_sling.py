@@ -34,7 +34,7 @@ def control(sim: sh.Simulation) -> None:
     up = quat_rotate(drone.rotation, np.array([0.0, 0, 1]))
     drone.apply_force((MASS + LOAD) * (wanted @ up) * up)
     lean = np.cross(up, wanted / np.linalg.norm(wanted))
-    drone.apply_torque(6.0 * lean - 1.2 * drone.spin)
+    drone.apply_torque(6.0 * lean - 1.2 * drone.angular_velocity)
 
 
 def check(sim: sh.Simulation) -> None:

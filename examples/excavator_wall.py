@@ -25,15 +25,15 @@ def make(dt: float = 2e-2) -> sh.Simulation:
         box = {"mass": 120.0, "material": sh.Material(friction=0.5), "color": "#e15759" if (i + row) % 2 else "#4e79a7"}
         scene.add_body(f"box {i} {row}", sh.Box(SIDE, SIDE, SIDE), position=place, rotation=about, **box)
     for given in DIGGER.inputs():
-        scene.add_control(given)
+        scene.add_input(given)
     return sh.Simulation(scene, dt)
 
 
 def control(sim: sh.Simulation) -> None:
     """The operator's plan."""
     held = next((what for until, what in PLAN if sim.time < until), {})
-    for name in sim.controls:
-        sim.controls[name] = held.get(name, 0.0)
+    for name in sim.inputs:
+        sim.inputs[name] = held.get(name, 0.0)
 
 
 def check(sim: sh.Simulation) -> None:

@@ -21,7 +21,7 @@ def make(dt: float = 2e-3) -> sh.Simulation:
 
 def control(sim: sh.Simulation) -> None:
     """Close, then lift within a second, then hold."""
-    sim.joint("left slide").force, sim.joint("right slide").force = GRIP, -GRIP
+    sim.joint("left slide").effort, sim.joint("right slide").effort = GRIP, -GRIP
     s = min(max(sim.time - 0.3, 0.0), 1.0)
     sim.joint("lift").drive.position = LIFT * s * s * (3 - 2 * s)
 

@@ -53,7 +53,7 @@ def check(sim: sh.Simulation) -> None:
         sim.step(EVERY)
         if round(sim.time / sim.dt) % 20 == 0:
             off, tilt = np.linalg.norm(platform.position - (0, 0, 1.65)), 2 * np.linalg.norm(platform.rotation[:3])
-            rows.append((sim.body("deck").position[2], off, tilt, sim.gaps().max()))
+            rows.append((sim.body("deck").position[2], off, tilt, sim.constraint_error().max()))
     deck, off, tilt, gap = np.array(rows).T  # m, m, rad, m
     print(f"deck heaves by {np.ptp(deck):.2f} m; platform within {off.max():.1e} m and {tilt.max():.1e} rad of its place")
     print(

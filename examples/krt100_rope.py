@@ -20,13 +20,13 @@ def make(dt: float = 5e-3) -> sh.Simulation:
     scene.add_terrain("hill", hill, position=(9.0, 0.0, 0.0), material=sh.Material(friction=0.9))
     ROBOT.add(scene)
     for given in ROBOT.inputs():
-        scene.add_control(given)
+        scene.add_input(given)
     return sh.Simulation(scene, dt, solver="sequential", iterations=40)
 
 
 def control(sim: sh.Simulation) -> None:
     """Turns, then straight over the hill; the robot slows down behind it, and the trailer comes on."""
-    inputs, t, robot = sim.controls, sim.time, sim.body("krt100")
+    inputs, t, robot = sim.inputs, sim.time, sim.body("krt100")
     x, y, z, w = robot.rotation
     heading = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
     inputs["throttle"] = 0.55 if robot.position[0] < 13.5 else 0.0

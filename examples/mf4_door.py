@@ -29,13 +29,13 @@ def make(dt: float = 4e-3) -> sh.Simulation:
     scene.add_body("frame", FRAME, position=(DOOR, 0, 0), motion="fixed", collide=False, color="#d9d4c7")
     ROBOT.add(scene, position=(0.0, -0.15, 0.0))
     for given in ROBOT.inputs():
-        scene.add_control(given)
+        scene.add_input(given)
     return sh.Simulation(scene, dt, solver="sequential", iterations=30)
 
 
 def control(sim: sh.Simulation) -> None:
     """Unfold the arm, drive up, push for a while, stop, and back off."""
-    inputs, t = sim.controls, sim.time
+    inputs, t = sim.inputs, sim.time
     inputs["shoulder"], inputs["elbow"], inputs["front"], inputs["rear"] = 2.3, -2.3, 0.117, 0.117
     inputs["throttle"] = 0.0 if t < 4.0 else 0.5 if t < 7.0 else -0.5 if t < 9.0 else 0.0
 

@@ -24,13 +24,13 @@ def make(dt: float = 4e-3) -> sh.Simulation:
     scene.add_body("stairs", whole, motion="fixed", position=(START, 0, 0), material=rough, color="#b8b2a7")
     ROBOT.add(scene)
     for given in ROBOT.inputs():
-        scene.add_control(given)
+        scene.add_input(given)
     return sh.Simulation(scene, dt, solver="sequential", iterations=30)
 
 
 def control(sim: sh.Simulation) -> None:
     """What an operator does, by how far the robot has come."""
-    inputs, x = sim.controls, float(sim.body("mf4").position[0])
+    inputs, x = sim.inputs, float(sim.body("mf4").position[0])
     front, rear = -0.7, 0.0
     for at, *pitch in ((0.75, 0.12, 0.35), (1.6, 0.12, 0.12), (1.95, 0.5, 0.5), (END + 0.45, 0.1, 0.1)):
         if x > at:

@@ -24,15 +24,15 @@ def make(dt: float = 2e-2) -> sh.Simulation:
     scene.add_body("load", sh.Box(1.6, 1.6, 1.0), mass=LOAD, position=(at[0], 0, 0.5), color="#4e79a7")
     CRANE.add_sling(scene, "load", (0, 0, 0.5))
     for given in CRANE.inputs():
-        scene.add_control(given)
+        scene.add_input(given)
     return sh.Simulation(scene, dt)
 
 
 def control(sim: sh.Simulation) -> None:
     """The operator's plan; the hook takes the load at the start, and lets go when it stands."""
     held = next((what for until, what in PLAN if sim.time < until), {})
-    for name in sim.controls:
-        sim.controls[name] = held.get(name, 0.0)
+    for name in sim.inputs:
+        sim.inputs[name] = held.get(name, 0.0)
     if sim.time > 21.5 and sim.joint(SLING).enabled:
         sim.joint(SLING).enabled = False
 

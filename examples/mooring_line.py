@@ -35,7 +35,13 @@ def control(sim: sh.Simulation) -> None:
     buoy.apply_force((push, -400.0 * buoy.velocity[1], 1025 * 9.81 * AREA * under - 4000.0 * buoy.velocity[2]))
     x, y, z, w = buoy.rotation
     lean = np.array([2 * (y * z - w * x), 2 * (x * z + w * y)])  # of its axis: righted by its ballast
-    buoy.apply_torque((2e4 * lean[0] - 5e3 * buoy.spin[0], -2e4 * lean[1] - 5e3 * buoy.spin[1], -5e3 * buoy.spin[2]))
+    buoy.apply_torque(
+        (
+            2e4 * lean[0] - 5e3 * buoy.angular_velocity[0],
+            -2e4 * lean[1] - 5e3 * buoy.angular_velocity[1],
+            -5e3 * buoy.angular_velocity[2],
+        )
+    )
 
 
 def check(sim: sh.Simulation) -> None:

@@ -20,7 +20,7 @@ def make(dt: float = 1e-3) -> sh.Simulation:
     scene.add_joint("wrist", sh.Revolute("y"), "rod", "piston", position=piston)
     scene.add_joint("bore", sh.Prismatic("x"), scene.world, "piston", position=piston)
     sim = sh.Simulation(scene, dt)
-    sim.joint("axle").force = 2.0
+    sim.joint("axle").effort = 2.0
     return sim
 
 

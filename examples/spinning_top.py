@@ -14,7 +14,7 @@ def make(dt: float = 1e-3) -> sh.Simulation:
     # a cone with its apex down: the shape is turned half a turn about x inside the body's frame
     cone = sh.Cone(RADIUS, HEIGHT, rotation=(1, 0, 0, 0))
     turn = (0, np.sin(LEAN / 2), 0, np.cos(LEAN / 2))
-    scene.add_body("top", cone, mass=0.5, position=HEIGHT / 2 * axis, rotation=turn, spin=SPIN * axis)
+    scene.add_body("top", cone, mass=0.5, position=HEIGHT / 2 * axis, rotation=turn, angular_velocity=SPIN * axis)
     scene.add_joint("tip", sh.Spherical(), scene.world, "top", position=(0, 0, 0))
     return sh.Simulation(scene, dt)
 

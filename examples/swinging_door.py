@@ -24,7 +24,7 @@ def make(dt: float = 0.01) -> sh.Simulation:
 
 def control(sim: sh.Simulation) -> None:
     """Push until it is time to let go; the viewer calls this before every picture."""
-    sim.joint("hinge").force = TORQUE if sim.time < PUSH - 0.5 * sim.dt else 0.0
+    sim.joint("hinge").effort = TORQUE if sim.time < PUSH - 0.5 * sim.dt else 0.0
 
 
 def check(sim: sh.Simulation) -> None:

@@ -51,7 +51,7 @@ def check(sim: sh.Simulation) -> None:
         tip.append((sim.time, sim.body(f"link{LINKS - 1}").com[0]))
         if sim.time > TIME:
             energies.append(sim.energy().total)
-        gap = max(gap, sim.gaps().max()) if len(tip) % 100 == 0 else gap
+        gap = max(gap, sim.constraint_error().max()) if len(tip) % 100 == 0 else gap
     t, x = np.array(tip).T
     off, early = np.abs(x - bernoulli(t)).max() / np.ptp(x), np.abs(x[t < 2 * np.sqrt(LENGTH / 9.81)]).max() / WAY
     swing = MASS * 9.81 * WAY**2 / LENGTH / 2  # J, of the order of what the trolley gave

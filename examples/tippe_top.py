@@ -19,7 +19,7 @@ def make(dt: float = 5e-4) -> sh.Simulation:
     lean = np.radians(5.0)
     scene.add_body(
         "top", sh.Sphere(RADIUS), mass=MASS, com=(0, 0, -LOW), inertia=(INERTIA, INERTIA, INERTIA), position=(0, 0, RADIUS),
-        rotation=(np.sin(lean / 2), 0, 0, np.cos(lean / 2)), spin=(0, 0, SPIN), material=wood,
+        rotation=(np.sin(lean / 2), 0, 0, np.cos(lean / 2)), angular_velocity=(0, 0, SPIN), material=wood,
     )  # fmt: skip
     return sh.Simulation(scene, dt)
 
@@ -33,7 +33,7 @@ def upright(sim: sh.Simulation) -> float:
 def jellett(sim: sh.Simulation) -> float:
     """Spin times the way from the foot to the centre of mass, kg·m³/s."""
     top = sim.body("top")
-    return float(INERTIA * np.dot(top.spin, top.com - top.position + (0, 0, RADIUS)))
+    return float(INERTIA * np.dot(top.angular_velocity, top.com - top.position + (0, 0, RADIUS)))
 
 
 def check(sim: sh.Simulation) -> None:
@@ -45,7 +45,7 @@ def check(sim: sh.Simulation) -> None:
         gained = max(gained, sim.energy().total - energy)
         if when is None and upright(sim) < -0.95:
             when = sim.time
-    spin = sim.body("top").spin[2]
+    spin = sim.body("top").angular_velocity[2]
     assert when is not None
     print(f"from {start:.3f} to {upright(sim):.3f} upright, on its head after {when:.2f} s; it spins at {spin:.1f} rad/s")
     print(f"Jellett's number is kept to {most:.1e}; {1e3 * gained:.1e} mJ above the start")

@@ -53,7 +53,7 @@ def check(sim: sh.Simulation) -> None:
     while SPEED * sim.time < 27:
         sim.step(5)
         seen.append(angles(sim))
-        gap = max(gap, sim.gaps()[0, 0, 0]) if len(seen) % 10 == 0 else gap
+        gap = max(gap, sim.constraint_error()[0, 0, 0]) if len(seen) % 10 == 0 else gap
     lowest, highest = np.min(seen, 0), np.max(seen, 0)
     past = max((-LIMITS - lowest).max(), (highest - LIMITS).max())
     names = ("roll", "pitch", "yaw")

@@ -23,7 +23,7 @@ def make(dt: float = 2e-3) -> sh.Simulation:
         attach=("world", "chuck"), clamp=(True, True),
     )  # fmt: skip
     sim = sh.Simulation(scene, dt)
-    sim.body("chuck").spin = (TURN, 0, 0)
+    sim.body("chuck").angular_velocity = (TURN, 0, 0)
     return sim
 
 

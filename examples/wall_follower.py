@@ -32,7 +32,7 @@ def make(dt: float = 5e-3) -> sh.Simulation:
     scene.add_body("crate", sh.Box(0.6, 0.6, 0.8), position=(CRATE, wall(CRATE) + AWAY, 0.4), motion="fixed", color="#b06020")
     ROBOT.add(scene)
     for given in ROBOT.inputs():
-        scene.add_control(given)
+        scene.add_input(given)
     noise = Noise(sigma=0.02, step=0.005, rate=20.0, latency=1, seed=1)
     mount = {"position": (0.3, 0, 0.25), "count": 121, "field": math.pi, "reach": (0.1, 8.0)}
     scene.add_sensor("scan", "lidar", "krt100", **mount, noise=noise)
@@ -47,8 +47,8 @@ def control(sim: sh.Simulation) -> None:
     gap = -offset / math.hypot(1.0, slope)
     ahead = np.abs(points[:, 1]) < 0.4
     free = np.min(points[ahead, 0], initial=np.inf)
-    sim.controls["steer"] = 1.2 * math.atan(slope) - 0.8 * (gap - AWAY)
-    sim.controls["throttle"], sim.controls["brake"] = (0.45, 0.0) if free > STOP else (0.0, 1.0)
+    sim.inputs["steer"] = 1.2 * math.atan(slope) - 0.8 * (gap - AWAY)
+    sim.inputs["throttle"], sim.inputs["brake"] = (0.45, 0.0) if free > STOP else (0.0, 1.0)
 
 
 def check(sim: sh.Simulation) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sharnir.core.spatial import about, rpy
     from sharnir.engine.base import Report
     from sharnir.engine.direct.solver import SolverDirect
-    from sharnir.engine.sequential.solver import SolverImpulse
+    from sharnir.engine.sequential.solver import SolverSequential
     from sharnir.errors import (
         ArgumentError,
         DivergenceError,
@@ -128,7 +128,7 @@ __all__ = [
     "Simulation",
     "SimulationError",
     "SolverDirect",
-    "SolverImpulse",
+    "SolverSequential",
     "Sphere",
     "Spherical",
     "SplitSimulation",
@@ -176,7 +176,7 @@ _WHERE = {
     "sharnir.model.model": "Control Model State",
     "sharnir.trainer.loop": "RealTime",
     "sharnir.scene.scene": "Scene",
-    "sharnir.engine.sequential.solver": "SolverImpulse",
+    "sharnir.engine.sequential.solver": "SolverSequential",
     "sharnir.io.meshes": "Surface",
     "sharnir.geometry.shapes": "Box Capsule Compound Cone Cylinder Ellipsoid Mesh PointMass Shape Sphere",
     "sharnir.runtime.simulation": "Simulation",
@@ -189,6 +189,7 @@ _WHERE = {
     "sharnir.runtime.contacts": "ContactPoints",
 }
 _REMOVED = {"SolverArticulated": "removed in 0.3.0: it was the direct solver; use SolverDirect, or Simulation(solver='direct')"}
+_RENAMED = {"SolverImpulse": "SolverSequential"}
 _MODULES = {
     "control": "sharnir.control",
     "dynamics": "sharnir.dynamics",
@@ -207,6 +208,11 @@ if not TYPE_CHECKING:  # or every word would be right
             value = getattr(importlib.import_module(_MODULE_OF[name]), name)
         elif name in _MODULES:
             value = importlib.import_module(_MODULES[name])
+        elif name in _RENAMED:
+            from sharnir.core.renamed import warn_renamed
+
+            warn_renamed(f"sharnir.{name}", f"sharnir.{_RENAMED[name]}")
+            return getattr(importlib.import_module(_MODULE_OF[_RENAMED[name]]), _RENAMED[name])
         elif name in _REMOVED:
             raise AttributeError(f"sharnir.{name} was {_REMOVED[name]}")
         else:

@@ -90,8 +90,9 @@ class Bound:
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         from sharnir.core.misspellings import meant
+        from sharnir.core.renamed import present_names
 
-        known = [one for one in dir(type(self)) if not one.startswith("_")]
+        known = present_names(type(self))
         raise AttributeError(f"a {type(self).__name__} has no {name!r}{meant(name, known)}; it has {', '.join(known)}")
 
     def __reduce_ex__(self, protocol: object) -> str:

@@ -38,7 +38,7 @@ def example_by(name, dt, solver):
     sim = sh.Simulation(made.model, dt, solver=solver)
     for body in sim.model.body_names:
         if body != "world":
-            sim.body(body).velocity, sim.body(body).spin = made.body(body).velocity, made.body(body).spin
+            sim.body(body).velocity, sim.body(body).angular_velocity = made.body(body).velocity, made.body(body).angular_velocity
     return sim
 
 

@@ -70,7 +70,11 @@ def unfinished(scene):
     """Whether a number of a scene's descriptions is not finite where it has to be."""
     import numpy as np
 
-    bodies = [x for b in scene.bodies.values() for x in (b.mass, b.com, b.inertia, b.position, b.rotation, b.velocity, b.spin)]
+    bodies = [
+        x
+        for b in scene.bodies.values()
+        for x in (b.mass, b.com, b.inertia, b.position, b.rotation, b.velocity, b.angular_velocity)
+    ]
     joints = [x for j in scene.joints.values() for x in (j.parent_point, j.child_point, j.parent_frame, j.child_frame)]
     ropes = [x for r in scene.ropes.values() for x in (r.points, r.lengths, r.rotations, r.velocity, r.density, r.EI, r.GJ)]
     return not all(np.isfinite(x).all() for x in [*bodies, *joints, *ropes])

@@ -72,7 +72,7 @@ def door():
     scene = sh.Scene()
     scene.add_body("door", sh.Box(0.9, 0.04, 2.0), mass=26.0, position=(0.45, 0, 1))
     scene.add_joint("hinge", sh.Revolute("z", limit=(0, 2.0), friction=20.0), scene.world, "door", position=(0, 0, 1))
-    scene.add_control("push", "joint/hinge.torque", scale=60.0, keys=("w", "s"))
+    scene.add_input("push", "joint/hinge.torque", scale=60.0, keys=("w", "s"))
     scene.add_sensor("gap", "distance", "door", to="world", noise=sh.sensors.Noise(sigma=0.01))
     return sh.Simulation(scene, 0.01, solver="sequential")
 
@@ -206,10 +206,10 @@ class Recording:
         self.path = folder / "run.mcap"
         self.all = []
         for sim in (door(), cart("direct", rope=False), cart("direct", ground=False)):
-            with sim.record_to(self.path, rate=20, key=0.1):
+            with sim.record_file(self.path, rate=20, key=0.1):
                 for k in range(5):
-                    if sim.controls:
-                        sim.controls["push"] = 0.3 * k
+                    if sim.inputs:
+                        sim.inputs["push"] = 0.3 * k
                     else:
                         sim.joint("pivot").drive.position = 0.1 * k
                     sim.step(5)
@@ -379,7 +379,7 @@ mass_per_length = 0.2
 a = "world"
 b = "link 0"
 stiffness = 100.0
-[control.lever]
+[input.lever]
 target = "joint/hinge 0.force"
 scale = 10.0
 [place.left]

@@ -21,7 +21,7 @@ def test_pid_holds_a_pendulum_where_proportional_gain_alone_sags():
         sim = sh.Simulation(pendulum(), 1e-3)
         hinge, pid = sim.joint("hinge"), PID(kp=200.0, ki=ki, kd=60.0)
         for _ in range(6000):
-            hinge.force = pid(-0.3 - hinge.position, sim.dt)
+            hinge.effort = pid(-0.3 - hinge.position, sim.dt)
             sim.step()
         sags[ki] = hinge.position + 0.3
     # at rest kp (target − q) balances gravity, which turns the rod by +m g l cos q
@@ -101,7 +101,7 @@ def test_gravity_compensation_and_computed_torque():
 def test_an_imu_at_rest_in_fall_and_on_a_carousel():
     scene = sh.Scene(gravity=(0, 0, -10))
     scene.add_body("stone", sh.Box(0.1, 0.2, 0.3), mass=1.0, rotation=quat_exp(np.array([0.3, 0.2, 0.1])))
-    scene.add_body("disc", sh.Cylinder(1.0, 0.1), mass=5.0, position=(5, 0, 0), spin=(0, 0, 2.0))
+    scene.add_body("disc", sh.Cylinder(1.0, 0.1), mass=5.0, position=(5, 0, 0), angular_velocity=(0, 0, 2.0))
     scene.add_joint("axle", sh.Revolute("z"), scene.world, "disc", position=(5, 0, 0))
     scene.add_body("table", sh.Box(1, 1, 1), motion="fixed", rotation=quat_exp(np.array([np.pi / 2, 0, 0])), position=(9, 0, 0))
     scene.add_frame("rim", "disc", position=(0.8, 0, 0))
@@ -143,7 +143,7 @@ def test_a_force_sensor_carries_the_weight_in_its_own_axes():
 
 def test_frames_distances_and_angles():
     scene = sh.Scene(gravity=(0, 0, 0))
-    scene.add_body("a", sh.Box(1, 1, 1, position=(0.3, 0, 0)), mass=1.0, position=(1, 0, 0), spin=(0, 0, 1.0))
+    scene.add_body("a", sh.Box(1, 1, 1, position=(0.3, 0, 0)), mass=1.0, position=(1, 0, 0), angular_velocity=(0, 0, 1.0))
     scene.add_body("b", sh.Box(1, 1, 1), mass=1.0, position=(1, 4, 0))
     scene.add_frame("tip", "a", position=(0, 1, 0), rotation=quat_exp(np.array([0, 0, 0.5])))
     sim = sh.Simulation(scene, 1e-3)

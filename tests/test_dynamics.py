@@ -109,7 +109,7 @@ def test_both_formulations_move_alike(seed):
     start = dyn.forward_kinematics(t, q, v)
     for name in sim.model.body_names:
         if name != "world":
-            sim.body(name).velocity, sim.body(name).spin = start[name]["velocity"], start[name]["spin"]
+            sim.body(name).velocity, sim.body(name).angular_velocity = start[name]["velocity"], start[name]["spin"]
     end = solve_ivp(dyn.rhs(t), (0, 0.05), [*q, *v], rtol=1e-10, atol=1e-12).y[:, -1]
     sim.run(0.05)
     exact = dyn.forward_kinematics(t, end[: t.nq], end[t.nq :])

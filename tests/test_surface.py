@@ -53,7 +53,7 @@ def test_values_by_name_cost_next_to_nothing(solver):
         "body.position": (cost(lambda: body.position), 2.0),
         "body.velocity": (cost(lambda: body.velocity), 2.0),
         "drive.position =": (cost(lambda: setattr(joint.drive, "position", 0.1)), 2.0),
-        "joint.force =": (cost(lambda: setattr(joint, "force", 0.1)), 2.0),
+        "joint.effort =": (cost(lambda: setattr(joint, "force", 0.1)), 2.0),
         "apply_force": (cost(lambda: body.apply_force((0.0, 0.0, 1e-9))), 3.0),
         "energy()": (cost(sim.energy), 15.0),
     }
@@ -118,7 +118,7 @@ def test_reading_and_lending_change_no_motion(solver):
         for _ in range(60):
             sim.step()
             if looks:
-                _ = sim.q, sim.qd, sim.body_velocity, sim.body_spin, sim.body_rotation, sim.energy(), sim.effort
+                _ = sim.q, sim.qd, sim.body_velocity, sim.body_angular_velocity, sim.body_rotation, sim.energy(), sim.effort
         ends.append(sim.snapshot()["state.position"].tobytes())
     assert ends[0] == ends[1]
 
@@ -137,10 +137,10 @@ def test_bodies_written_as_arrays_are_noticed(solver):
     for sim in (by_name, by_array):
         sim.step(3)
     a = by_name.body("a")
-    a.position, a.rotation, a.velocity, a.spin = (1, 2, 3), turn, (4, 5, 6), (7, 8, -9)
+    a.position, a.rotation, a.velocity, a.angular_velocity = (1, 2, 3), turn, (4, 5, 6), (7, 8, -9)
     i = by_array.model.body_names["a"]
     by_array.body_position[i], by_array.body_rotation[i] = (1, 2, 3), turn
-    by_array.body_velocity[i], by_array.body_spin[i] = (4, 5, 6), (7, 8, -9)
+    by_array.body_velocity[i], by_array.body_angular_velocity[i] = (4, 5, 6), (7, 8, -9)
     assert np.allclose(by_array.joint("free").position, by_name.joint("free").position, atol=1e-14)
     assert by_array.energy().total == pytest.approx(by_name.energy().total, rel=1e-13)
     for sim in (by_name, by_array):

@@ -149,7 +149,7 @@ def run_file(path: Path, duration: float, values: Sequence[str], roots: Sequence
     wall, energy = time.perf_counter() - started, sim.energy()
     _say(f"{path.name}: {duration:g} s simulated in {wall:.2f} s, step {1e3 * sim.dt:g} ms, {sim.solver_name}")
     _say(f"energy {start:.6g} J at the start, {energy.total:.6g} J now ({energy.kinetic:.6g} J of it kinetic)")
-    gap = float(sim.gaps()[..., 0].max(initial=0.0))
+    gap = float(sim.constraint_error()[..., 0].max(initial=0.0))
     _say(f"largest joint gap {gap:.1e} m; {sim.health().not_converged} steps did not meet the tolerance")
     return 0
 
@@ -242,14 +242,14 @@ def drive(
 ) -> int:  # fmt: skip
     """A machine with its controls in the browser; recorded, where a file is named."""
     sim, module = made(name, dt, values, roots)
-    if not sim.controls:
-        raise examples.UsageError(f"{name} has no controls: add them with scene.add_control, or see `sharnir view {name}`")
+    if not sim.inputs:
+        raise examples.UsageError(f"{name} has no controls: add them with scene.add_input, or see `sharnir view {name}`")
     from sharnir.view import drive as desk
 
     options["follow"] = options.get("follow") or getattr(module, "FOLLOW", None)
     title = Path(name).stem.replace("_", " ")
     known = "" if values else name  # with values of its own, the scene is the one that is written in the recording
-    desk.drive(sim, title, record=None if record is None else sim.record_to(record, name=known), **options)
+    desk.drive(sim, title, record=None if record is None else sim.record_file(record, name=known), **options)
     if record is not None:
         _say(f"wrote {record}: {record.stat().st_size / 1e6:.2f} MB; `sharnir replay {record}` makes the motion again")
     return 0
@@ -358,7 +358,7 @@ def _record(
     before = sim.snapshot()
     sim.step()  # the first step captures the graph; what is timed is a running simulation
     sim.restore(before)
-    rubbing = [sim.joint(joint) for joint in sim.model.joint_names] if sim.control.acts.numpy().any() else []
+    rubbing = [sim.joint(joint) for joint in sim.model.joint_names] if sim.commands.acts.numpy().any() else []
     live, taken = sys.stderr.isatty(), 0.0
     for picture in range(pictures + 1):
         if picture:
@@ -375,7 +375,7 @@ def _record(
         recording.kinetic.append(energy.kinetic)
         recording.potential.append(energy.potential)
         recording.taken.append(taken)
-        recording.gap = max(recording.gap, float(sim.gaps()[0, :, 0].max(initial=0.0)))
+        recording.gap = max(recording.gap, float(sim.constraint_error()[0, :, 0].max(initial=0.0)))
         recording.values.append(observe())
         if live and (picture % 10 == 0 or picture == pictures):
             bar = "█" * (24 * picture // pictures)
@@ -397,7 +397,7 @@ def demo(out: Path) -> int:
     hinge = door.joint("hinge")
 
     def let_go() -> None:
-        hinge.force = 0.0
+        hinge.effort = 0.0
 
     nodes = _chain_nodes(chain)
     with warnings.catch_warnings():

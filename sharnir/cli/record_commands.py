@@ -18,7 +18,7 @@ def record(
     sim, module = made(name, dt, (), roots)
     control, path = getattr(module, "control", None), out or Path(f"{Path(name).stem}.mcap")
     steps = max(1, round(duration / sim.dt))
-    with sim.record_to(path, rate=rate, name=name):
+    with sim.record_file(path, rate=rate, name=name):
         if real_time:
             print(RealTime(sim, control=control).run(duration).table())
         else:

@@ -162,5 +162,5 @@ def _try(task: str, device: str) -> None:
     scene.add_joint("hinge", sharnir.Revolute("y", limit=limit), scene.world, "arm", position=(0, 0, 0))
     sim = Simulation(scene, 1e-3, solver="sequential" if task == "sequential" else "direct", device=device)
     sim.step()
-    sim.gaps()
+    sim.constraint_error()
     sim.integrate(sim.time + 1e-3)

@@ -63,7 +63,7 @@ class Queries:
 
     # ---- the four questions ----
 
-    def ray(self, origin: Any, direction: Any, length: Any = FAR, *, world: Any = 0, groups: int = EVERYTHING) -> Hits:
+    def ray_cast(self, origin: Any, direction: Any, length: Any = FAR, *, world: Any = 0, groups: int = EVERYTHING) -> Hits:
         """What rays meet first: `origin` and `direction` (3,) or (n, 3), `length` m; `groups`: bits of those that count."""
         x, way, until = _ways(origin, direction, length)
         if self._sight is None or not self._sight.fits(self.collider):
@@ -74,7 +74,7 @@ class Queries:
         point = np.where(hit[:, None], x + way * np.where(hit, distance, 0.0)[:, None], 0.0)
         return Hits(distance, [sight.names[sight.bodies[k]] for k in shape], point, normal.astype(float))
 
-    def cast(
+    def shape_cast(
         self,
         shape: Shape,
         position: Any,

@@ -51,6 +51,8 @@ class KeepsArguments(Checked):
     def said(self) -> dict[str, Any]:
         """Its arguments by name."""
         args, keywords = self.__dict__["_said"]
+        former = getattr(type(self).__init__, "former", {})
+        keywords = {former.get(word, word): value for word, value in keywords.items()}
         return named(type(self).__init__, [self, *args], keywords)
 
 
@@ -96,7 +98,7 @@ class Journaled:
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         for name, method in list(vars(cls).items()):
-            if name.startswith("add_") or name in RULES:
+            if callable(method) and (name.startswith("add_") or name in RULES):
                 setattr(cls, name, _telling(name, method))
 
     def told(self) -> SceneJournal:
@@ -108,7 +110,7 @@ class Journaled:
     def save(self, path: str | PathLike[str]) -> None:
         """Write the scene to a TOML file, from which `load_scene` makes the same one, to the bit.
 
-        A SceneError names what no file can hold: a path of a kinematic body that is a Python function. Controls that are
+        A SceneError names what no file can hold: a path of a kinematic body that is a Python function. Inputs that are
         functions are left out, with a SceneWarning.
         """
         from sharnir.io.write import save_scene
@@ -131,7 +133,8 @@ def _telling(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         if not anything:
             check_arguments(f"Scene.{name}", method, known, args, keywords)
         self._inside = True
-        said = Call(name, kept(list(args)), kept(keywords))
+        former = getattr(method, "former", {})
+        said = Call(name, kept(list(args)), {former.get(word, word): kept(value) for word, value in keywords.items()})
         try:
             result = method(self, *args, **keywords)
         finally:

@@ -12,8 +12,8 @@ from sharnir.errors import ArgumentError
 
 ALSO_CALLED = {
     "angle": "position", "angles": "position", "pos": "position", "pose": "position", "qpos": "q", "qvel": "qd",
-    "vel": "velocity", "orientation": "rotation", "quat": "rotation", "quaternion": "rotation", "omega": "spin",
-    "angular_velocity": "spin", "torque": "force", "effort": "force", "mu": "friction", "frictionloss": "friction",
+    "vel": "velocity", "orientation": "rotation", "quat": "rotation", "quaternion": "rotation", "omega": "angular_velocity",
+    "angvel": "angular_velocity", "torque": "effort", "tau": "effort", "mu": "friction", "frictionloss": "friction",
     "bounce": "restitution", "elasticity": "restitution", "range": "limit", "motor": "drive", "actuator": "drive",
     "servo": "drive", "timestep": "dt", "time_step": "dt", "link": "body", "anchor": "position", "weight": "mass",
 }  # fmt: skip
@@ -52,6 +52,8 @@ def check_arguments(who: str, function: Callable[..., Any], known: Collection[st
         function: of which the owner, its first argument, is not among `args`.
         known: names of all arguments, if it takes others by `**keywords`.
     """
+    former = getattr(function, "former", {})
+    keywords = {former.get(word, word): value for word, value in keywords.items()}
     for word in keywords:
         if word not in known:
             raise ArgumentError(f"{who} has no argument {word!r}{meant(word, known)}; it takes {', '.join(known)}")

@@ -13,6 +13,7 @@ import warp as wp
 
 from sharnir.core import summaries
 from sharnir.core.graphs import LOCK, Threads, record, replayer
+from sharnir.core.renamed import Former
 from sharnir.core.spatial import quat_rotate
 from sharnir.core.strided import of_first
 from sharnir.core.types import alone, begin_modules, load_modules, np_real, real, vec3
@@ -501,6 +502,8 @@ class Report:
         self.deadline_missed = False
         """Whether the budget cut the step short, or it took longer than its budget."""
 
+    grades, parts = Former("fallbacks"), Former("substeps")
+
     def __repr__(self) -> str:
         return summaries.report(self)
 
@@ -557,7 +560,7 @@ class Report:
         return met if self._rope is None else met & (self._value(self._rope[0]) <= self._rope[1])
 
     @property
-    def parts(self) -> Any:
+    def substeps(self) -> Any:
         """In how many parts the last step was made; 1 where its passes met at once."""
         return 1 if self._parts is None else self._value(self._parts)
 
@@ -569,7 +572,7 @@ class Report:
         return 0.0 if self._projected is None else self._value(self._projected)
 
     @property
-    def grades(self) -> dict[str, Any]:
+    def fallbacks(self) -> dict[str, Any]:
         """How many steps of the call were not plain ones, with the direct pass and with ropes.
 
         "divided": passes did not close the joints, and the step was made in parts. Of ropes beside sequential impulses:

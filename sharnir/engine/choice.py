@@ -12,7 +12,10 @@ from sharnir.engine.articulated.spanning_tree import Links
 from sharnir.errors import SimulationError
 from sharnir.model.model import Model
 
-SOLVERS = {"sequential": "sharnir.engine.sequential.solver.SolverImpulse", "direct": "sharnir.engine.direct.solver.SolverDirect"}
+SOLVERS = {
+    "sequential": "sharnir.engine.sequential.solver.SolverSequential",
+    "direct": "sharnir.engine.direct.solver.SolverDirect",
+}
 """Where the classes are: imported when a scene needs one, since each declares hundreds of device functions."""
 ROPES_ALONE = "sharnir.engine.rope.solver.SolverRope"
 WORDS = ("auto", *SOLVERS)

@@ -79,9 +79,9 @@ def add_actuators(made: Any) -> None:
         if word == "position" and m.qpos0[m.jnt_qposadr[j]]:
             made.note(f"the command of actuator {name!r} counts from the pose of the file, as joint {joint!r} does")
         safe = min(max(0.0, low), high)
-        name = made.new(name, "control") if name in made.scene.controls else name
+        name = made.new(name, "input") if name in made.scene.inputs else name
         try:
-            made.scene.add_control(name, f"joint/{joint}.{word}", low=low, high=high, scale=scale, safe=safe)
+            made.scene.add_input(name, f"joint/{joint}.{word}", low=low, high=high, scale=scale, safe=safe)
         except SceneError as error:
             made.note(f"actuator {name!r} is left out: {error}")
 

@@ -20,7 +20,7 @@ OF_JOINTS = {"jointpos": "position", "jointvel": "velocity", "ballquat": "positi
 OF_ACTUATORS = {"actuatorpos": "position", "actuatorvel": "velocity", "actuatorfrc": "drive.force"}
 OF_FRAMES = {
     "framepos": "position", "framequat": "rotation", "framexaxis": "rotation", "frameyaxis": "rotation", "framezaxis": "rotation",
-    "framelinvel": "velocity", "frameangvel": "spin", "velocimeter": "velocity",
+    "framelinvel": "velocity", "frameangvel": "angular_velocity", "velocimeter": "velocity",
 }  # fmt: skip
 """What sensors of these kinds tell, and the word by which we read it off a joint, or a frame."""
 

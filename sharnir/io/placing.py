@@ -17,7 +17,7 @@ POINTS = {
     "body": ("position",), "joint": ("position",), "rope": ("start", "end", "points"), "terrain": ("position",),
     "machine": ("position",),
 }  # fmt: skip
-VECTORS = {"body": ("velocity", "spin"), "rope": ("velocity",)}
+VECTORS = {"body": ("velocity", "angular_velocity"), "rope": ("velocity",)}
 FIXED = {"parent": "parent_frame", "child": "child_frame", "a": "at_a", "b": "at_b"}
 """By the key that names a body, the key of a place in its frame: the world's does not move with a part."""
 

@@ -159,7 +159,7 @@ class Recording(Values):
 
     def _restore(self, sim: Owner, data: bytes) -> None:
         checkpoint.restore(sim, data, str(self.path))
-        sim.controls.busy = False  # what they did is among the commands
+        sim.inputs.busy = False  # what they did is among the commands
 
     def to_usd(self, path: str | Path) -> Path:
         """Write bodies and ropes in motion as a USD stage, z up, m (needs `sharnir[io]`)."""

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.renamed import present_arguments
 from sharnir.engine.rope.describe import MAX_SEGMENTS
 from sharnir.errors import SceneError, SceneFileError
 from sharnir.geometry.terrain import Terrain
@@ -42,8 +43,10 @@ MAX_NUMBERS = 20_000_000
 """Numbers of all arrays, fields of ground and ropes of a scene file together, at most."""
 SEGMENT = 200  # numbers that a segment of a rope counts as
 RULES = {"ignore": "ignore", "pair": "set_pair", "tie": "tie_rope"}
-SECTIONS = {name[4:]: name for name in vars(Scene) if name.startswith("add_")} | RULES
+SECTIONS = {name[4:]: name for name, method in vars(Scene).items() if name.startswith("add_") and callable(method)} | RULES
 """Tables of a file, and the method of a scene that each is."""
+FORMER_SECTIONS = {"control": "input", "cast_wheel": "raycast_wheel"}
+"""Tables under their former names, which warn."""
 NAMED = {section: "name" in takes(getattr(Scene, method), True).needed for section, method in SECTIONS.items()}
 FIRST = (
     "ground",
@@ -222,6 +225,7 @@ class Reader:
 
     def check_sections(self, document: Document) -> None:
         """Note tables that nobody reads."""
+        document.rename_tables(FORMER_SECTIONS)
         known = (*OTHERS, *SECTIONS)
         for key, data in document.data.items():
             if key not in known:
@@ -425,7 +429,7 @@ class Reader:
         if not isinstance(controls, bool):
             raise self.wrong(document, (*path, "controls"), f"true or false, got {controls!r}")
         for given in machine.inputs() if controls and hasattr(machine, "inputs") else ():
-            self.call(self.scene.add_control, {"name": given}, document, path)
+            self.call(self.scene.add_input, {"name": given}, document, path)
 
     def place(
         self, name: str, data: dict[str, Any], scope: Scope, document: Document, path: Keys, documents: list[Document]
@@ -516,6 +520,8 @@ class Reader:
         first: Mapping[str, Any] = {}, hidden: tuple[str, ...] = (), refers: bool = False, owned: bool = False,
     ) -> dict[str, Any]:  # fmt: skip
         """Arguments of a function from a table, each checked as far as its type tells; all that is wrong is kept."""
+        former = getattr(vars(function).get("__init__") if isinstance(function, type) else function, "former", {})
+        data = present_arguments("/".join(map(str, path)), former, data)
         wants = takes(function, owned)
         self.note_unknown(
             [k for k in data if k not in first or k == "name"],

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sharnir.core.renamed import warn_renamed
 from sharnir.errors import SceneError
 from sharnir.io.lines import Keys, line_of, shown
 from sharnir.io.placing import HERE, Pose
@@ -30,6 +31,17 @@ class Document:
     def where(self, path: Keys) -> str:
         """Such as `door.toml:7: body.door.mass`."""
         return f"{self.file}:{line_of(self.lines, (*self.base, *path))}: {shown((*self.base, *path))}".rstrip(": ")
+
+    def rename_tables(self, names: Mapping[str, str]) -> None:
+        """Take tables under their former names as those of the present ones; each says so."""
+        at = len(self.base)
+        for former, new in names.items():
+            if former in self.data:
+                warn_renamed(f"{self.where((former,))}: the table [{former}]", f"[{new}]")
+                old = self.data.pop(former)
+                self.data[new] = {**self.data.get(new, {}), **old} if isinstance(old, dict) else old
+                for path in [p for p in self.lines if len(p) > at and p[at] == former]:
+                    self.lines[(*path[:at], new, *path[at + 1 :])] = self.lines.pop(path)
 
 
 @dataclass(eq=False)

@@ -62,7 +62,7 @@ class _Robot(Task):
     def _pose(self, w: Worlds) -> list[Any]:
         """Place, heading, tilt and velocity of the hull."""
         turn = w.rotation("mf4")
-        return [w.position("mf4"), heading(turn), tilt(turn), w.velocity("mf4"), w.spin("mf4")[:, 2]]
+        return [w.position("mf4"), heading(turn), tilt(turn), w.velocity("mf4"), w.angular_velocity("mf4")[:, 2]]
 
 
 class Door(_Robot):
@@ -192,7 +192,7 @@ class Trailer(Task):
         v = w.velocity("krt100")
         ahead = np.cos(own) * v[:, 0] + np.sin(own) * v[:, 1]
         bent = np.arctan2(np.sin(hitch), np.cos(hitch))
-        return w.columns(x, y, np.cos(off), np.sin(off), bent, ahead, w.spin("krt100")[:, 2], w.q[:, self.strut])
+        return w.columns(x, y, np.cos(off), np.sin(off), bent, ahead, w.angular_velocity("krt100")[:, 2], w.q[:, self.strut])
 
     def act(self, w: Worlds, action: Any) -> None:
         w.set_target("voltage", self.motors, 0.5 * VOLTS * action[:, :1])

@@ -9,6 +9,7 @@ import numpy as np
 import warp as wp
 from gymnasium.spaces import Box
 
+from sharnir.core.renamed import Former
 from sharnir.errors import SimulationError
 from sharnir.runtime.simulation import Simulation
 from sharnir.scene.scene import Scene
@@ -88,7 +89,11 @@ class Worlds:
         """(worlds, 3) m/s, of a body's centre of mass."""
         return self._body("velocity", body)
 
-    def spin(self, body: str) -> Any:
+    spin = Former("angular_velocity")
+
+    spin = Former("angular_velocity")
+
+    def angular_velocity(self, body: str) -> Any:
         """(worlds, 3) rad/s."""
         return self._body("spin", body)
 
@@ -108,7 +113,7 @@ class Worlds:
     def set_effort(self, columns: Any, values: Any) -> None:
         """Forces (N, N·m) on free axes of joints, (worlds, columns), `columns` being indices into `qd`; until changed."""
         if self.tensors:
-            told = self._tensor(self.sim.control, "joint_force")
+            told = self._tensor(self.sim.commands, "joint_force")
             told[:, columns] = self.array(values).to(told.dtype)
             self.sim._efforts_changed()
             return
@@ -130,7 +135,7 @@ class Worlds:
         """(worlds, speeds) what all drives are told; to be written."""
         given = getattr(self.sim.target, what)  # from now on the simulation looks whether it was written
         if self.tensors:
-            return self._tensor(self.sim.control, "voltage" if what == "voltage" else f"servo_{what}")
+            return self._tensor(self.sim.commands, "voltage" if what == "voltage" else f"servo_{what}")
         return self.rows(given)
 
 

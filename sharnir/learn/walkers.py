@@ -125,7 +125,7 @@ class Ant(_Walker):
         return scene
 
     def observe(self, w: Worlds) -> Any:
-        speeds = w.columns(w.velocity("torso"), w.spin("torso"), w.qd[:, self.turns]).clip(-10.0, 10.0)
+        speeds = w.columns(w.velocity("torso"), w.angular_velocity("torso"), w.qd[:, self.turns]).clip(-10.0, 10.0)
         return w.columns(w.position("torso")[:, 2], w.rotation("torso"), w.q[:, self.hinges], speeds)
 
     def terminated(self, w: Worlds) -> Any:

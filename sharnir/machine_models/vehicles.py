@@ -148,7 +148,7 @@ class Vehicle:
         for key, axle in self.axles.items():
             for side, _ in SIDES:
                 name = f"{self.name} {key} {side}"
-                if axle.wheel.cast:
+                if axle.wheel.raycast:
                     wheel(sim, name).brake = torque
                 else:
                     sim.joint(name).friction = torque
@@ -159,7 +159,7 @@ class Vehicle:
             if isinstance(axle.drive, Servo):
                 for side, _ in SIDES:
                     name = f"{self.name} {key} {side}"
-                    view = wheel(sim, name) if axle.wheel.cast else sim.joint(name).drive
+                    view = wheel(sim, name) if axle.wheel.raycast else sim.joint(name).drive
                     view.torque = torque
                     if speed is not None:
                         view.velocity = speed / axle.wheel.radius

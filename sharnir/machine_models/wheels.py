@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.collision.material import Material
+from sharnir.core.renamed import Former, former_arguments
 from sharnir.core.spatial import direction_of, frame_from_axes, quat_conjugate, quat_rotate
 from sharnir.errors import SceneError, as_numbers, is_positive, number
 from sharnir.geometry.shapes import Cylinder
@@ -129,8 +130,8 @@ class Wheel:
         rollers: rad, from the axle to the axes of rollers on the rim, where they touch, about the outward normal: ±π/4 of a
             mecanum wheel, π/2 of an omni wheel; None: no rollers.
         roller_friction: coefficient across the rollers' axes, of their bearings, against a ground of `friction`.
-        cast: it has no body of its own (`Scene.add_cast_wheel`), for speed: its mass belongs to the body it is on, its turning is
-            one number, read and commanded by `sharnir.runtime.raycast_wheels.wheel`.
+        raycast: it has no body of its own (`Scene.add_raycast_wheel`), for speed: its mass belongs to the body it is on, its
+            turning is one number, read and commanded by `sharnir.runtime.raycast_wheels.wheel`.
     """
 
     radius: float
@@ -144,7 +145,9 @@ class Wheel:
     inertia: float | None = None
     rollers: float | None = None
     roller_friction: float = 0.01
-    cast: bool = False
+    raycast: bool = False
+
+    cast = Former("raycast")
 
     def __post_init__(self) -> None:
         who = "Wheel"
@@ -160,8 +163,8 @@ class Wheel:
             number(who, "rollers (rad)", self.rollers)
         if self.inertia is not None:
             positive(who, "inertia (kg·m²)", self.inertia)
-        if not isinstance(self.cast, bool) or (self.cast and self.rollers is not None):
-            raise SceneError(f"{who}: cast is True or False, and False of a wheel with rollers, got {self.cast!r}")
+        if not isinstance(self.raycast, bool) or (self.raycast and self.rollers is not None):
+            raise SceneError(f"{who}: raycast is True or False, and False of a wheel with rollers, got {self.raycast!r}")
         self.shape()
 
     def shape(self) -> Cylinder:
@@ -216,8 +219,8 @@ class Wheel:
         The wheel's body is called "name wheel". With a suspension or a steering the hinge is on a carrier, "name carrier", which
         the joint "name strut" holds: its axes are z (along `up`) and rz, as far as there are.
 
-        A cast wheel has no hinge: its name is returned. Its suspension is a spring and damper at its point, along the normal of
-        the ground, without stops; steering gives it a carrier, too.
+        A raycast wheel has no hinge: its name is returned. Its suspension is a spring and damper at its point, along the normal
+        of the ground, without stops; steering gives it a carrier, too.
 
         Args:
             position: of its middle, m, world. axis: of the axle, world; positive turns roll towards axis × up.
@@ -233,20 +236,20 @@ class Wheel:
         if self.inertia is None:
             across = self.mass * (3 * self.radius**2 + self.width**2) / 12
         moves: Any = vector(velocity, who, "velocity (m/s)")
-        if self.cast:
-            return self._cast(scene, name, body, (place, axle, upright), suspension, steering, (drive, brake, moves))
+        if self.raycast:
+            return self._raycast(scene, name, body, (place, axle, upright), suspension, steering, (drive, brake, moves))
         holder = self._carry(scene, name, body, place, upright, suspension, steering, moves)
         rim = scene.add_body(
             f"{name} wheel", self.shape(), mass=self.mass, inertia=(across, across, self.spin_inertia), position=place,
             rotation=frame_from_axes(axle).tolist(), material=self.material(), color=color,
             visual=tyre(self.radius, self.width), velocity=moves,
-            spin=(axle * (moves @ np.cross(axle, upright) / self.radius)).tolist(),
+            angular_velocity=(axle * (moves @ np.cross(axle, upright) / self.radius)).tolist(),
         )  # fmt: skip
         if holder != body:
             scene.ignore(body, rim)
         return scene.add_joint(name, Revolute(axle.tolist(), drive=drive, friction=brake), holder, rim, position=place)
 
-    def _cast(
+    def _raycast(
         self, scene: Scene, name: str, body: str, place: tuple[Any, np.ndarray, np.ndarray], suspension: Suspension | None,
         steering: Steering | None, runs: tuple[Any, Any, Any],
     ) -> str:  # fmt: skip
@@ -262,7 +265,7 @@ class Wheel:
         along = quat_rotate(back, axle)
         local = quat_rotate(back, at - low * up - holder.position)
         shape = replace(self.shape(), position=tuple(local), rotation=tuple(frame_from_axes(along)))
-        return scene.add_cast_wheel(
+        return scene.add_raycast_wheel(
             name, holder.name, shape, axis=along.tolist(), radius=self.radius, inertia=self.spin_inertia, drive=drive,
             brake=brake, material=replace(material, direction=tuple(along.tolist()), rolling=0.0), rolling=self.rolling,
             speed=float(moves @ np.cross(axle, up)) / self.radius,
@@ -291,6 +294,9 @@ class Wheel:
         turn = frame_from_axes(up).tolist()
         scene.add_joint(f"{name} strut", kind("z", **laws), body, carrier, position=place, rotation=turn)
         return carrier
+
+
+Wheel.__init__ = former_arguments(cast="raycast")(Wheel.__init__)  # type: ignore[method-assign]
 
 
 def omni(wheel: Wheel) -> Wheel:

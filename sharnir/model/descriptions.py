@@ -29,7 +29,7 @@ class BodyDescription:
     position: np.ndarray
     rotation: np.ndarray
     velocity: np.ndarray
-    spin: np.ndarray
+    angular_velocity: np.ndarray
     path: Callable[[float], Any] | None
     color: tuple[float, float, float] | None = None
     visual: Shape | None = None  # what it looks like, where that is not its shape

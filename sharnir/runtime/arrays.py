@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sharnir.core.graphs import LOCK
+from sharnir.core.renamed import Former
 from sharnir.core.spatial import quat_to_matrix, unit_quat
 from sharnir.engine.articulated.body_motion import moving
 from sharnir.errors import LARGEST, Bound, SimulationError, reachable
@@ -177,7 +178,7 @@ def _set_group(sim: Owner, worlds: np.ndarray, q: np.ndarray | None, qd: np.ndar
                 values[worlds, : new.shape[1]] = new
         unit_coordinates(sim, whole[0])
         dynamics.to_state(tree, state, *whole)
-        off = np.delete(sim.gaps()[worlds], out, axis=1).max(initial=0.0) if tree.loops else 0.0
+        off = np.delete(sim.constraint_error()[worlds], out, axis=1).max(initial=0.0) if tree.loops else 0.0
         others = np.setdiff1d(np.arange(sim.worlds), worlds)
         for name, values in kept.items():
             array = getattr(state, name)
@@ -325,7 +326,7 @@ class Targets(Bound):
     def _get(self, name: str) -> Any:
         view = self._views.get(name)
         if view is None:
-            view = self._views[name] = shown(self._sim, self._sim.control, self._sim._commands, name, True)
+            view = self._views[name] = shown(self._sim, self._sim.commands, self._sim._commands, name, True)
             if name == "servo_torque":  # which acts without a gain
                 self._sim._lend(name, self._sim._commands, self._sim._targets_changed)
         return view
@@ -393,7 +394,7 @@ class ArrayAccess:
     worlds: int
     model: Any
     solver: Any
-    control: Any
+    commands: Any
     _state: Any
     _on_cpu: bool
     _moving: Host
@@ -436,7 +437,7 @@ class ArrayAccess:
         """(speeds,) or (worlds, speeds): force or torque applied along the free axes until changed, N and N·m; to be written."""
         view = self._shown.get("effort")
         if view is None:
-            view = self._shown["effort"] = shown(self, self.control, self._commands, "joint_force", True)
+            view = self._shown["effort"] = shown(self, self.commands, self._commands, "joint_force", True)
             self._lend("joint_force", self._commands, self._efforts_changed)
         return view
 
@@ -469,10 +470,12 @@ class ArrayAccess:
         return self._lent_view("velocity")
 
     @property
-    def body_spin(self) -> Any:
+    def body_angular_velocity(self) -> Any:
         """(bodies, 3) or (worlds, bodies, 3): rad/s; may be written; ask again after a step."""
         self._settled()
         return self._lent_view("spin")
+
+    control, body_spin = Former("commands"), Former("body_angular_velocity")
 
     def index(self, pattern: str) -> Index:
         """Indices into `q` and into `qd` of the joints whose names match a pattern such as "arm/*" (a ball has 4 and 3)."""
@@ -506,7 +509,7 @@ class ArrayAccess:
         """An array is given out to be written; on a GPU nobody looks at commands: a servo's torque acts from now on."""
         if not self._on_cpu and host is self._commands:
             if name == "servo_torque":
-                self.control.acts.fill_(1)
+                self.commands.acts.fill_(1)
                 self._acts_changed()
             return
         self._lent.append(Lent(getattr(host, name), tell) if self._on_cpu else Lent(np.zeros(1), tell, always=True))
@@ -526,7 +529,7 @@ class ArrayAccess:
         if self._on_cpu:
             getattr(self._commands, name)[...] = values.T
         else:
-            getattr(self.control, name).assign(np.ascontiguousarray(values.T))
+            getattr(self.commands, name).assign(np.ascontiguousarray(values.T))
 
     def _targets_changed(self, _before: bytes = b"") -> None:
         """Targets were written as arrays: joints on which nothing acted so far begin to be driven."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from sharnir.core.renamed import Former
 from sharnir.errors import SimulationError
 from sharnir.runtime import checkpoint
 from sharnir.runtime.log import Log
@@ -54,8 +55,10 @@ class CheckpointAccess:
         """
         return Log(self, words, every)
 
-    def record_to(self, path: str | Path, *, rate: float = 60.0, key: float = 5.0, name: str = "") -> Recorder:
-        """Record everything to a file (MCAP), from which `sharnir.Recording` reads and replays: `with sim.record_to("run.mcap")`.
+    record_to = Former("record_file")
+
+    def record_file(self, path: str | Path, *, rate: float = 60.0, key: float = 5.0, name: str = "") -> Recorder:
+        """Record everything to a file (MCAP) that `sharnir.Recording` reads and replays: `with sim.record_file("run.mcap")`.
 
         Args:
             rate: how often a second of simulated time poses, joints and ropes are kept for looking at, Hz. Besides, all commands

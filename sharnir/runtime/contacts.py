@@ -13,6 +13,7 @@ from sharnir.collision.collider import BODY_FIELDS, HELD_FIELDS, PAIR_FIELDS, PO
 from sharnir.collision.describe import EVERYTHING
 from sharnir.collision.host_queries import FAR, Hits, Queries
 from sharnir.core import summaries
+from sharnir.core.renamed import Former
 from sharnir.errors import SceneWarning, SimulationError, StepWarning
 from sharnir.geometry.shapes import Shape
 
@@ -68,7 +69,7 @@ class ContactMonitor:
     def _warn_of_overlaps(self) -> None:
         """Say which bodies start deep inside each other: they are taken apart, not shot, but that is seldom meant."""
         collider = self._solver.collider
-        collider.bind(self._sim._state, self._sim.control)
+        collider.bind(self._sim._state, self._sim.commands)
         collider.launch()
         for words in collider.deep_at_start():
             warnings.warn(words, SceneWarning, stacklevel=5)
@@ -160,7 +161,7 @@ class ContactMonitor:
         if self._queries is None:
             collider = self._solver.collider
             if collider.array is None:
-                collider.bind(self._sim._state, self._sim.control)
+                collider.bind(self._sim._state, self._sim.commands)
             if self._sim._ropes:
                 collider.ropes = self._sim._state.rope
             self._queries = Queries(collider)
@@ -258,16 +259,20 @@ class ContactAccess:
             self._touches(name)
         return self._touch("contact_force").force(a, b)
 
-    def ray(self, origin: Any, direction: Any, length: Any = FAR, *, world: Any = 0, groups: int = EVERYTHING) -> Hits:
-        """What rays meet first (m, world axes), one or many at once: distance, body, point, normal."""
-        return self._touch("ray").queries.ray(origin, direction, length, world=world, groups=groups)
+    ray, cast = Former("ray_cast"), Former("shape_cast")
 
-    def cast(
+    def ray_cast(self, origin: Any, direction: Any, length: Any = FAR, *, world: Any = 0, groups: int = EVERYTHING) -> Hits:
+        """What rays meet first (m, world axes), one or many at once: distance, body, point, normal."""
+        return self._touch("ray_cast").queries.ray_cast(origin, direction, length, world=world, groups=groups)
+
+    def shape_cast(
         self, shape: Shape, position: Any, rotation: Any, direction: Any, length: Any = FAR, *, world: Any = 0,
         groups: int = EVERYTHING,
     ) -> Hits:  # fmt: skip
         """What a shape meets first on its way, from one place or from many at once."""
-        return self._touch("cast").queries.cast(shape, position, rotation, direction, length, world=world, groups=groups)
+        return self._touch("shape_cast").queries.shape_cast(
+            shape, position, rotation, direction, length, world=world, groups=groups
+        )
 
     def overlaps(
         self, shape: Shape, position: Any, rotation: Any = (0.0, 0.0, 0.0, 1.0), *, world: Any = 0, groups: int = EVERYTHING

@@ -25,9 +25,9 @@ def integrate(sim: Owner, t_end: float, times: Any, options: dict[str, Any]) -> 
         raise SimulationError("integrate: bodies with a drag_area are stepped, not integrated; use step() or run()")
     if sim._ropes:
         raise SimulationError("integrate: ropes are stepped, not integrated; use step() or run()")
-    out = disabled(sim.model, sim.control)
+    out = disabled(sim.model, sim.commands)
     tree = dynamics.links(sim.model, out)
-    dynamics.check_integrable(tree, sim.control)
+    dynamics.check_integrable(tree, sim.commands)
     now = sim.time
     ends = np.atleast_1d(np.asarray(t_end if times is None else times, float))
     if not is_positive(t_end - now) or ends[-1] > t_end + 1e-12:
@@ -40,7 +40,7 @@ def integrate(sim: Owner, t_end: float, times: Any, options: dict[str, Any]) -> 
         v[:, tree.v_start[k] : tree.v_start[k] + tree.v_size[k]] = 0.0
     push = np.zeros((sim.worlds, tree.nv))
     push[:, : sim.model.speeds] = sim._commands.joint_force.T
-    options |= {"gravity": sim._gravities, "start": now, "control": sim.control, "state": sim.state}
+    options |= {"gravity": sim._gravities, "start": now, "control": sim.commands, "state": sim.state}
     path = dynamics.integrate(tree, q, v, ends, tau=push, **options)
     dynamics.to_state(tree, sim.state, path.q[:, -1], path.v[:, -1])
     motors = np.flatnonzero(of_first(sim.model.axes.inductance) > 0)
@@ -70,7 +70,7 @@ def drive_on(sim: Owner, duration: float) -> None:
     for name, i in sim.model.body_names.items():
         if sim.model.bodies.motion.numpy()[i] == KINEMATIC:
             view = sim.body(name)
-            spin, rotation = np.atleast_2d(view.spin), np.atleast_2d(view.rotation)
+            spin, rotation = np.atleast_2d(view.angular_velocity), np.atleast_2d(view.rotation)
             com = np.atleast_2d(view.com) + duration * np.atleast_2d(view.velocity)
             turn = quat_multiply(np.array([quat_exp(duration * s) for s in spin]), rotation)
             view.rotation = turn[0] if sim.worlds == 1 else turn

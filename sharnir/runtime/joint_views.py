@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.core import strided, summaries
+from sharnir.core.renamed import Former
 from sharnir.core.spatial import unit_quat
 from sharnir.errors import Bound, SceneError, SimulationError, as_numbers
 from sharnir.model import assembly
@@ -44,6 +45,8 @@ class JointView(Bound):
             self._place, self._speed = memory(sim._moving.q[q]), memory(sim._moving.qd[v])
             self._push = memory(sim._commands.joint_force[v])
         self._drive = DriveView(self)
+
+    force = Former("effort")
 
     def __repr__(self) -> str:
         return summaries.joint(self)
@@ -128,22 +131,29 @@ class JointView(Bound):
         self._sim.changed()
 
     @property
-    def force(self) -> Any:
-        """Force or torque applied on the free axes until changed, N and N·m: a float, or (v_size,)."""
+    def effort(self) -> Any:
+        """Force or torque that a program puts on the free axes until changed, N and N·m: a float, or (v_size,)."""
         if self._one:
             return self._push[0]
         return self._axes(self._sim._commands.joint_force, self._v)
 
-    @force.setter
-    def force(self, value: Any) -> None:
+    @effort.setter
+    def effort(self, value: Any) -> None:
         if self._one and isinstance(value, NUMBER) and -inf < value < inf:
             self._push[0] = value
         else:
-            self._need_axis("force")
-            f = self._sim._in(value, self.kind.v_size, f"joint {self.name!r}", "force")
+            self._need_axis("effort")
+            f = self._sim._in(value, self.kind.v_size, f"joint {self.name!r}", "effort")
             for i, row in enumerate(f.T):
                 self._sim._commands.put("joint_force", self._v.start + i, row)
         self._sim._forced = True
+
+    @property
+    def applied_effort(self) -> Any:
+        """Force or torque of `effort` and of the drive on the free axes, N and N·m: a float, or (v_size,); the drive's as in the
+        last step.
+        """
+        return self.effort + self._drive.force
 
     @property
     def reaction(self) -> tuple[Any, Any]:
@@ -353,7 +363,7 @@ class JointView(Bound):
     @property
     def gap(self) -> Any:
         """(2,) how far the joint stands open: m, rad."""
-        return self._sim._out(self._sim.gaps()[:, self._i])
+        return self._sim._out(self._sim.constraint_error()[:, self._i])
 
     @property
     def anchor(self) -> Any:

@@ -181,7 +181,7 @@ class Looks:
         self.launch = Recorded(launch, sim.model.device)
         self._host = [array.numpy() for array in self.arrays] if sim._on_cpu else None
 
-    def gaps(self) -> np.ndarray:
+    def errors(self) -> np.ndarray:
         """(worlds, joints, 2) m, rad."""
         self.launch()
         host = self._host if self._host is not None else [array.numpy() for array in self.arrays]
@@ -189,16 +189,16 @@ class Looks:
         return np.ascontiguousarray(np.sqrt((both * both).sum(-1)).swapaxes(0, 1))
 
 
-def gaps(sim: Owner) -> np.ndarray:
+def constraint_error(sim: Owner) -> np.ndarray:
     """(worlds, joints, 2) how far every joint stands open: m, rad."""
     if not sim.model.joint_kinds:
         return np.zeros((sim.worlds, 0, 2))
     if sim._looks is None:
         sim._looks = Looks(sim)
-    return np.asarray(sim._looks.gaps())
+    return np.asarray(sim._looks.errors())
 
 
-def misfit(sim: Owner) -> np.ndarray:
+def constraint_velocity_error(sim: Owner) -> np.ndarray:
     """(worlds, joints, 2) speeds of every joint along what it holds: m/s, rad/s."""
     s = sim._settled()
     x, v, w = (getattr(s, name).astype(float) for name in ("position", "velocity", "spin"))
@@ -215,11 +215,11 @@ def misfit(sim: Owner) -> np.ndarray:
     return out
 
 
-def note_misfit(sim: Owner) -> None:
+def note_velocity_error(sim: Owner) -> None:
     """Say where velocities at the start contradict joints; the first step takes off what does not fit."""
     if not sim.model.joint_kinds or not (sim.model.start["velocity"].any() or sim.model.start["spin"].any()):
         return
-    off = sim.misfit()[0].max(1)
+    off = sim.constraint_velocity_error()[0].max(1)
     worst = int(off.argmax())
     if off[worst] > 1e-6:
         name = next(n for n, k in sim.model.joint_names.items() if k == worst)

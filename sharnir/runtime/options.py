@@ -55,7 +55,7 @@ class VideoOptions(TypedDict, total=False):
 class ViewOptions(TypedDict, total=False):
     """How a simulation is shown; see `Simulation.view`."""
 
-    control: Any
+    commands: Any
     speed: float
     paused: bool
     plot: Sequence[str]

@@ -182,7 +182,7 @@ def point_of(who: str, what: str, value: Any) -> np.ndarray:
 
 def set_centre(sim: Owner, body: int, who: str, value: Any) -> None:
     """Move a body's centre of mass within it: its frame, its spin and the speed of its frame's origin stay."""
-    model, point = sim.model, point_of(who, "centre", value)
+    model, point = sim.model, point_of(who, "com_local", value)
     if int(model.bodies.motion.numpy()[body]) != DYNAMIC or not strided.columns(model.bodies.inertia)[body].any():
         raise SimulationError(f"{who}: a centre of mass is moved in dynamic bodies that have an inertia, which it has not")
     by = point - model.com[body]

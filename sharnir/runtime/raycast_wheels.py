@@ -13,15 +13,15 @@ WORDS = ("torque", "velocity", "kd", "max_force", "brake")
 
 
 def wheel(sim: Any, name: str) -> CastWheel:
-    """The cast wheel of that name (`Wheel(cast=True)`, `Scene.add_cast_wheel`)."""
+    """The raycast wheel of that name (`Wheel(raycast=True)`, `Scene.add_raycast_wheel`)."""
     names = [cast.name for cast in sim.model.casts]
     if name not in names:
-        raise SimulationError(f"no cast wheel is named {name!r}; known: {', '.join(map(repr, names)) or 'none'}")
+        raise SimulationError(f"no raycast wheel is named {name!r}; known: {', '.join(map(repr, names)) or 'none'}")
     return CastWheel(sim, names.index(name), name)
 
 
 class CastWheel:
-    """A cast wheel; with several worlds values have a leading world axis."""
+    """A raycast wheel; with several worlds values have a leading world axis."""
 
     __slots__ = ("_command", "_sim", "_state", "name")
 
@@ -31,7 +31,7 @@ class CastWheel:
         self._state, self._command = first + 2 * number, words + CAST_WORDS * number
 
     def __repr__(self) -> str:
-        return f"<cast wheel {self.name!r}>"
+        return f"<raycast wheel {self.name!r}>"
 
     @property
     def speed(self) -> Any:

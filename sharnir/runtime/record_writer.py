@@ -39,7 +39,7 @@ FLUSH = 0.04  # s of the wall clock between chunks
 STEPS = np.dtype([("steps", "<u4"), ("cap", "<i4"), ("read", "<u2"), ("checks", "<u2", 6)])
 QUANTITIES = ("position of bodies", "rotation of bodies", "velocity of bodies", "angular momentum of bodies", "points of ropes",
               "velocity of ropes")  # fmt: skip
-CONTROLS = ("sharnir.Controls", "jsonschema", json.dumps({"type": "object", "additionalProperties": {"type": "number"}}))
+CONTROLS = ("sharnir.Inputs", "jsonschema", json.dumps({"type": "object", "additionalProperties": {"type": "number"}}))
 SENSORS = ("sharnir.Sensors", "jsonschema", json.dumps({"type": "object", "additionalProperties": {"type": "array"}}))
 EVENTS = ("sharnir.Event", "jsonschema", json.dumps({"type": "object", "properties": {
     "time": {"type": "number"}, "kind": {"type": "string"}, "name": {"type": "string"}, "by": {"type": "string"}}}))  # fmt: skip
@@ -54,12 +54,12 @@ class Memory:
 
     def __init__(self, sim: Owner) -> None:
         if not sim._on_cpu or sim.worlds != 1:
-            raise SimulationError(f"record_to: one world on the CPU, got {sim.worlds} on {sim.model.device}")
+            raise SimulationError(f"record_file: one world on the CPU, got {sim.worlds} on {sim.model.device}")
         self.words = np.asarray(sim._transaction._live).view(np.uint8)[: sim._transaction._live.nbytes // 8 * 8].view(np.uint64)
         start = self.words.__array_interface__["data"][0]
-        structs = [(sim._state, STATE_FIELDS, False), (sim.control, CONTROL_FIELDS, True)]
+        structs = [(sim._state, STATE_FIELDS, False), (sim.commands, CONTROL_FIELDS, True)]
         if sim._ropes:
-            structs += [(sim._state.rope, ROPE_STATE_FIELDS, False), (sim.control.rope, ROPE_CONTROL_FIELDS, True)]
+            structs += [(sim._state.rope, ROPE_STATE_FIELDS, False), (sim.commands.rope, ROPE_CONTROL_FIELDS, True)]
         self.command, self.read, self.whole = (np.zeros(len(self.words), bool) for _ in range(3))
         for owner, fields, command in structs:
             for name in fields:
@@ -109,12 +109,12 @@ def described(sim: Owner) -> str:
 
 
 class Recorder:
-    """Writes a recording while steps are made; a context manager. See `Simulation.record_to`."""
+    """Writes a recording while steps are made; a context manager. See `Simulation.record_file`."""
 
     def __init__(self, sim: Owner, path: str | Path, *, rate: float = 60.0, key: float = 5.0, name: str = "") -> None:
         for what, value in (("rate", rate), ("key", key)):
             if not is_positive(value):
-                raise SimulationError(f"record_to: {what} is a positive finite number, got {value!r}")
+                raise SimulationError(f"record_file: {what} is a positive finite number, got {value!r}")
         self._sim, self.path, self.name = sim, Path(path), name
         self._memory, self._checks, self._camera = Memory(sim), Checks(sim), Camera(sim)
         self._every, self._key_every = min(max(1, round(1 / rate / sim.dt)), MAX_EVERY), max(1, round(key / sim.dt))
@@ -143,7 +143,7 @@ class Recorder:
     def __enter__(self) -> Recorder:
         sim = self._sim
         if sim._recorder is not None:
-            raise SimulationError(f"record_to: {sim._recorder.path} is being recorded already")
+            raise SimulationError(f"record_file: {sim._recorder.path} is being recorded already")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._stream = self.path.open("wb")
         facts = checkpoint.facts(sim) | {"what": "recording", "name": self.name, "every": self._every, "dt": sim.dt}
@@ -153,7 +153,7 @@ class Recorder:
         joints = [n if sim.model.joint_kinds[i].v_size == 1 else f"{n}/{sim.model.joint_kinds[i].free[a]}"
                   for n, i in self._single for a in range(sim.model.joint_kinds[i].v_size)]  # fmt: skip
         facts |= {
-            "controls": list(sim.controls),
+            "controls": list(sim.inputs),
             "sensors": list(sim._sensors.shown()),
             "options": sim.solver.given or {},
             "bodies": names[0],
@@ -181,7 +181,7 @@ class Recorder:
         self._widths = [] if model.ropes is None else [float(r.radius) for r in model.ropes.described]
         self._take_note()
         np.copyto(self._reference, self._memory.words)
-        self._told = sim.controls.events[-1] if sim.controls.events else None
+        self._told = sim.inputs.events[-1] if sim.inputs.events else None
         sim._recorder = self
         sim._logs.append(self)
         self._show()
@@ -328,8 +328,8 @@ class Recorder:
             s = sim._moving
             values = np.concatenate([s.q[q, 0], s.qd[v, 0], s.axis_impulse[v, 0] / sim.dt])
             self._put("joints", lambda: self._joints.fill(now, values))
-        if sim.controls:
-            self._put("controls", json.dumps({name: float(value) for name, value in sim.controls.items()}).encode())
+        if sim.inputs:
+            self._put("controls", json.dumps({name: float(value) for name, value in sim.inputs.items()}).encode())
         if sim._sensors:
             self._put("sensors", json.dumps(sim._sensors.shown()).encode())
         self._tell_events()
@@ -338,7 +338,7 @@ class Recorder:
 
     def _tell_events(self) -> None:
         """What somebody did since the last time, in words."""
-        events = self._sim.controls.events
+        events = self._sim.inputs.events
         if not events or events[-1] is self._told:
             return
         new = []

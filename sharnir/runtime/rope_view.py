@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.core import summaries
+from sharnir.core.renamed import Former
 from sharnir.core.spatial import quat_conjugate, quat_exp, quat_multiply
 from sharnir.core.strided import columns
 from sharnir.engine.rope.build import HALF_TURN
@@ -134,6 +135,8 @@ class RopeView(Bound):
         if sim._on_cpu and sim.worlds == 1:
             self._reel = tuple(memoryview(getattr(sim._rope_commands, f)[index]) for f in ("reel_speed", "reel_to"))
 
+    spin = Former("angular_velocity")
+
     def __repr__(self) -> str:
         return summaries.rope(self)
 
@@ -186,13 +189,13 @@ class RopeView(Bound):
         return self._shown([quat_multiply(r, HALF_TURN) for r in rows] if self._flipped else rows)
 
     @property
-    def spin(self) -> Any:
+    def angular_velocity(self) -> Any:
         """(n, 3) of the elements, rad/s; settable."""
         return self._shown(self._rows(self._now.spin, 0))
 
-    @spin.setter
-    def spin(self, value: Any) -> None:
-        self._set(self._sim.state.rope.spin, value, 0, "spin (rad/s)")
+    @angular_velocity.setter
+    def angular_velocity(self, value: Any) -> None:
+        self._set(self._sim.state.rope.spin, value, 0, "angular_velocity (rad/s)")
 
     @property
     def tension(self) -> Any:
@@ -363,11 +366,11 @@ class RopeView(Bound):
     def apply_force(self, point: int, force: Any, once: bool = True) -> None:
         """A force (3,) N on a point (counted from the first end), in the next step alone or until changed."""
         f = self._sim._in(force, 3, f"rope {self.name!r}", "force (N)")
-        self._put_one(self._sim.control.rope.force_once if once else self._sim.control.rope.force, point, f, 1)
+        self._put_one(self._sim.commands.rope.force_once if once else self._sim.commands.rope.force, point, f, 1)
 
     def apply_torque(self, element: int, torque: Any) -> None:
         """A torque (3,) N·m on an element (counted from the first end), until changed."""
-        self._put_one(self._sim.control.rope.torque, element, self._sim._in(torque, 3, f"rope {self.name!r}", "torque (N·m)"), 0)
+        self._put_one(self._sim.commands.rope.torque, element, self._sim._in(torque, 3, f"rope {self.name!r}", "torque (N·m)"), 0)
 
     def _put_one(self, array: Any, index: int, value: Any, more: int) -> None:
         counts = self._now.segments[self._k] + more

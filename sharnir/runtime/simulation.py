@@ -19,6 +19,7 @@ from sharnir.core import summaries
 from sharnir.core.graphs import LOCK, Recorded
 from sharnir.core.journal import OfInit
 from sharnir.core.misspellings import ALSO_CALLED
+from sharnir.core.renamed import Former
 from sharnir.core.strided import columns
 from sharnir.core.world_reset import Image
 from sharnir.engine.articulated.solver import TreeSolver
@@ -46,7 +47,7 @@ from sharnir.runtime.contacts import ContactAccess, ContactMonitor
 from sharnir.runtime.health import Health
 from sharnir.runtime.joint_views import JointView
 from sharnir.runtime.kinematic_paths import Follower
-from sharnir.runtime.measures import Energy, Measures, Momentum, gaps, misfit, note_misfit
+from sharnir.runtime.measures import Energy, Measures, Momentum, constraint_error, constraint_velocity_error, note_velocity_error
 from sharnir.runtime.options import Options, Spreads, VideoOptions, ViewOptions, check_options
 from sharnir.runtime.parameters import owned, randomise
 from sharnir.runtime.rope_view import RopeView
@@ -54,13 +55,13 @@ from sharnir.runtime.snapshots import Snapshot, rope_arrays
 from sharnir.runtime.transaction import Sum, Transaction
 from sharnir.runtime.views import BodyView, GearView, SpringView
 from sharnir.runtime.wind import Air, WindAccess
-from sharnir.scene.inputs import Controls, InputAccess
+from sharnir.scene.inputs import InputAccess, Inputs
 from sharnir.scene.scene import Scene
 from sharnir.sensors.table import Sensing, Sensors
 
 if TYPE_CHECKING:
     from sharnir.engine.rope.solver import SolverRope
-    from sharnir.engine.sequential.solver import SolverImpulse
+    from sharnir.engine.sequential.solver import SolverSequential
     from sharnir.integrate.mechanics import Trajectory
     from sharnir.view.video import Video
     from sharnir.view.viewer import Viewer
@@ -84,8 +85,8 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
             makes a `SplitSimulation`).
         on_divergence: what is done where joints stand open by a whole body or energy comes from nowhere: "raise" a
             `DivergenceError` (of several worlds that one stops, and is marked in `failed`), "warn" once, or "ignore".
-        sleep: whether bodies, mechanisms and ropes at rest sleep until something wakes them (`SolverImpulse`).
-        iterations, position_iterations, erp, tolerance, threads: see `SolverImpulse`;
+        sleep: whether bodies, mechanisms and ropes at rest sleep until something wakes them (`SolverSequential`).
+        iterations, position_iterations, erp, tolerance, threads: see `SolverSequential`;
             `SolverDirect` takes iterations, closing_iterations, tolerance, gap, threads.
         specialize: whether the steps of trees are compiled for this model (`SolverDirect`); None: on a GPU, where that can be.
     """
@@ -137,7 +138,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         "_transaction",
         "_versions",
         "_views",
-        "control",
+        "commands",
         "model",
         "solver",
         "solver_name",
@@ -193,7 +194,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
             if isinstance(error, SimulationError) or "alloc" not in str(error).lower():
                 raise
             raise SimulationError(f"Simulation: worlds={worlds} of this scene do not fit the memory of {device!r}") from None
-        note_misfit(self)
+        note_velocity_error(self)
 
     def _prepare(self, word: str, dt: float, options: dict[str, Any], on_divergence: str) -> None:
         """Arrays, solver and views of the model."""
@@ -204,11 +205,11 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         if options.get("specialize", True) is None:
             del options["specialize"]
         check_options(kind, self.solver_name, options)
-        self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
+        self.solver: SolverSequential | TreeSolver | SolverRope = kind(self.model, dt, **options)
         self.solver.given = options
         self.model = self.solver.model  # with ropes laid out as the solver takes them
         self._content = content(self.model)  # before anything can change it
-        self._state, self.control = self.model.state(), self.model.control()
+        self._state, self.commands = self.model.state(), self.model.control()
         self.solver.furnish(self._state)
         self._gravities = np.array(self.model.gravity)
         self._nominal: dict[str, np.ndarray] | None = None  # parameters as described, where they were varied
@@ -226,9 +227,9 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         self._projected = np.zeros(self.worlds)
         ropes = self.model.ropes.names if self.model.ropes is not None else {}
         packed = snapshots.pack_all(self, bool(ropes))
-        self._moving, self._commands = Host(self._state, self._on_cpu), Host(self.control, self._on_cpu)
+        self._moving, self._commands = Host(self._state, self._on_cpu), Host(self.commands, self._on_cpu)
         if ropes:
-            self._rope_moving, self._rope_commands = Host(self._state.rope, self._on_cpu), Host(self.control.rope, self._on_cpu)
+            self._rope_moving, self._rope_commands = Host(self._state.rope, self._on_cpu), Host(self.commands.rope, self._on_cpu)
         self._clock = memory(self._moving.time) if self._on_cpu and self.worlds == 1 else None
         self._reader = Recorded(lambda: assembly.read_all(self.model, self._state), self.model.device)
         self._measures: Measures | None = None
@@ -249,10 +250,10 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         self._air = Air(self, self.model.drag_areas) if self.model.drag_areas else None
         self._paths += [] if self._air is None else [self._air]
         self._target = Targets(self)
-        self._inputs = Controls(self, self.model.inputs)
+        self._inputs = Inputs(self, self.model.inputs)
         self._sensors = Sensors(self, self.model.sensors)
         self._inputs.begin()
-        self.solver.begin_code(self.control)
+        self.solver.begin_code(self.commands)
         self._start = self.snapshot()
         self._images = (
             None if self._on_cpu else [Image(*packed), Image(self.solver.memory, [self.solver.whole, self.solver.real])]
@@ -422,9 +423,9 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
             self._at_pose = True
             if self.solver._bound is None:
                 with LOCK:
-                    self.solver.read_pose(self._state, self.control)
+                    self.solver.read_pose(self._state, self.commands)
             else:
-                self.solver.read_pose(self._state, self.control)
+                self.solver.read_pose(self._state, self.commands)
             self._known = min(self._known, PLACES)
             self._read = min(self._read, PLACES)
             if self._lent:
@@ -623,16 +624,18 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         """Rows of closed loops ('joint.axis') that follow from others; reactions there are shared in some way."""
         return list(self.model.redundant)
 
-    def gaps(self) -> np.ndarray:
+    def constraint_error(self) -> np.ndarray:
         """(worlds, joints, 2) how far every joint stands open: m, rad."""
-        return gaps(self)
+        return constraint_error(self)
 
-    def misfit(self) -> np.ndarray:
+    gaps, misfit = Former("constraint_error"), Former("constraint_velocity_error")
+
+    def constraint_velocity_error(self) -> np.ndarray:
         """(worlds, joints, 2) speeds of every joint along what it holds: m/s, rad/s.
 
         With `solver="direct"` mean velocities fit the joints to rounding, those at the pose to second order.
         """
-        return misfit(self)
+        return constraint_velocity_error(self)
 
     # ---- shared by the views ----
 

@@ -129,9 +129,9 @@ class Starts:
 
 def pack_all(sim: Owner, ropes: bool) -> tuple[Any, list[Any]]:
     """All arrays that a step changes, moved into one memory; that, and the arrays."""
-    fields: list[tuple[Any, str]] = [(sim._state, n) for n in STATE_FIELDS] + [(sim.control, n) for n in CONTROL_FIELDS]
+    fields: list[tuple[Any, str]] = [(sim._state, n) for n in STATE_FIELDS] + [(sim.commands, n) for n in CONTROL_FIELDS]
     if ropes:
-        fields += [(sim._state.rope, n) for n in ROPE_STATE_FIELDS] + [(sim.control.rope, n) for n in ROPE_CONTROL_FIELDS]
+        fields += [(sim._state.rope, n) for n in ROPE_STATE_FIELDS] + [(sim.commands.rope, n) for n in ROPE_CONTROL_FIELDS]
     whole, packed = pack([getattr(s, n) for s, n in fields], sim.model.device)
     for (struct, name), array in zip(fields, packed, strict=True):
         setattr(struct, name, array)
@@ -143,7 +143,7 @@ def rope_arrays(sim: Owner) -> dict[str, Any]:
     if not sim._ropes:
         return {}
     out = {f"rope.{n}": getattr(sim._state.rope, n) for n in ROPE_STATE_FIELDS}
-    return out | {f"rope_control.{n}": getattr(sim.control.rope, n) for n in ROPE_CONTROL_FIELDS}
+    return out | {f"rope_control.{n}": getattr(sim.commands.rope, n) for n in ROPE_CONTROL_FIELDS}
 
 
 def values_of(sim: Owner) -> dict[str, np.ndarray]:
@@ -159,7 +159,7 @@ def values_of(sim: Owner) -> dict[str, np.ndarray]:
 def arrays_of(sim: Owner) -> dict[str, Any]:
     """The arrays of all that a step or a command changes, by name."""
     arrays = {f"state.{n}": getattr(sim._state, n) for n in STATE_FIELDS}
-    arrays |= {f"control.{n}": getattr(sim.control, n) for n in CONTROL_FIELDS}
+    arrays |= {f"control.{n}": getattr(sim.commands, n) for n in CONTROL_FIELDS}
     arrays |= rope_arrays(sim)
     return arrays if sim._contact_monitor is None else arrays | sim._contact_monitor.arrays()
 
@@ -259,8 +259,8 @@ def take(sim: Owner) -> Snapshot:
     out = {name: values.copy() if sim._on_cpu else values for name, values in values_of(sim).items()}
     if frames_vary(sim):
         out |= {name: tables.columns(array) for name, array in zip(FRAMES, frames_of(sim), strict=True)}
-    if sim.controls:
-        out["controls"] = sim.controls.state()
+    if sim.inputs:
+        out["controls"] = sim.inputs.state()
     if sim._air is not None:
         out["wind"] = sim._air.wind.copy()
     out |= sim._sensors.state()
@@ -307,7 +307,7 @@ def check_kinds(sim: Owner, snapshot: Snapshot) -> None:
         same = found.dtype.kind == own.dtype.kind or (found.dtype.kind == "b" and own.dtype.kind in "iu")
         if found.ndim != own.ndim or not same or (found.size and found.shape[1:] != own.shape[1:]):
             raise SimulationError(f"restore: the snapshot is of another scene ({name!r} does not fit)")
-    worlds, inputs = sim.worlds, len(sim.controls)
+    worlds, inputs = sim.worlds, len(sim.inputs)
     shapes: dict[str, tuple[tuple[int, ...], ...]] = {
         "dt": ((),), "epoch": ((),), "gravity": ((3,), (worlds, 3)), "wind": ((worlds, 3),), "controls": ((3, inputs, worlds),),
     }  # fmt: skip
@@ -390,7 +390,7 @@ def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
             sim._acts_changed()
         sim._at_pose = True
         if "controls" in snapshot:
-            sim.controls.put_back(snapshot["controls"])
+            sim.inputs.put_back(snapshot["controls"])
         sim._sensors.put_back(snapshot)
         sim._versions[1] += 1
         sim.changed()

@@ -169,7 +169,7 @@ class SplitSimulation(Bound):
 
     q, qd, effort = _array("q"), _array("qd"), _array("effort")
     body_position, body_rotation = _array("body_position"), _array("body_rotation")
-    body_velocity, body_spin = _array("body_velocity"), _array("body_spin")
+    body_velocity, body_angular_velocity = _array("body_velocity"), _array("body_angular_velocity")
 
     @property
     def target(self) -> Any:

@@ -51,7 +51,7 @@ class Transaction:
         solver = sim.solver
         self._sim, self._solver = sim, solver
         self.whole, self.starts = whole, None  # the memory, and starts of worlds that are put back (`snapshots.Starts`)
-        self._state, self._control = sim._state, sim.control
+        self._state, self._control = sim._state, sim.commands
         self._make: Callable[..., Report] = getattr(solver, "advance", solver.step)
         self._once: Callable[[], Report] | None = getattr(solver, "once", None)
         self._several: Callable[[int], Report] | None = getattr(solver, "several", None)
@@ -215,7 +215,7 @@ class Transaction:
         for array in (self._control.force_once, self._control.torque_once):
             array.zero_()
         if self._sim._ropes:
-            self._sim.control.rope.force_once.zero_()
+            self._sim.commands.rope.force_once.zero_()
 
     def _warn(self, bits: int, how: dict[str, Any], w: int = 0) -> None:
         """Warn, once each, of what does not end the motion; on a GPU a look would cost a step."""

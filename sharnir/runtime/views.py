@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.core import summaries
+from sharnir.core.renamed import Former
 from sharnir.core.spatial import cross, quat_conjugate, quat_rotate, unit_quat
 from sharnir.errors import LARGEST, Bound, SimulationError
 from sharnir.model import assembly
@@ -39,6 +40,8 @@ class BodyView(Bound):
             self._rows = {f: getattr(sim._moving, f)[index, 0] for f in fields}
             self._memory = {f: memory(row) for f, row in self._rows.items()}
             self._once = tuple(memory(getattr(sim._commands, f)[index, 0]) for f in ("force_once", "torque_once"))
+
+    spin, centre = Former("angular_velocity"), Former("com_local")
 
     def __repr__(self) -> str:
         return summaries.body(self)
@@ -120,16 +123,16 @@ class BodyView(Bound):
 
     @property
     def com(self) -> Any:
-        """(3,) centre of mass, m."""
+        """(3,) centre of mass in world axes, m."""
         return self._value("position")
 
     @property
-    def centre(self) -> np.ndarray:
-        """(3,) m, of mass, in the body's frame; settable, for all worlds: the frame and what is fixed to it stay."""
+    def com_local(self) -> np.ndarray:
+        """(3,) centre of mass in the body's frame, m; settable, for all worlds: the frame and what is fixed to it stay."""
         return np.array(self._sim.model.com[self._i], float)
 
-    @centre.setter
-    def centre(self, value: Any) -> None:
+    @com_local.setter
+    def com_local(self, value: Any) -> None:
         parameters.set_centre(self._sim, self._i, f"body {self.name!r}", value)
 
     @property
@@ -173,18 +176,18 @@ class BodyView(Bound):
             self._sim._forced = True
 
     @property
-    def spin(self) -> Any:
+    def angular_velocity(self) -> Any:
         """(3,) angular velocity, rad/s."""
         if not self._sim._at_pose:
             self._sim._settled()
         return self._value("spin")
 
-    @spin.setter
-    def spin(self, value: Any) -> None:
-        self._movable("spin")
-        spin = self._checked(value, "spin (rad/s)")
+    @angular_velocity.setter
+    def angular_velocity(self, value: Any) -> None:
+        self._movable("angular velocity")
+        spin = self._checked(value, "angular_velocity (rad/s)")
         if np.any(spin):
-            self._solid("spin")
+            self._solid("angular velocity")
         self._begin_setting()
         self._put_spin(spin)
         self._note_drive()

@@ -38,10 +38,10 @@ class Air:
         past = self.wind - sim._settled().velocity[rows].astype(float)  # (rows, worlds, 3)
         mass = np.asarray(columns(sim.model.bodies.mass))[rows][..., None]
         share = np.minimum(self._half * np.sqrt((past * past).sum(-1, keepdims=True)), mass / dt)
-        forces = sim.control.force_once.numpy()
+        forces = sim.commands.force_once.numpy()
         forces[rows] += share * past
         if not sim._on_cpu:
-            sim.control.force_once.assign(forces)
+            sim.commands.force_once.assign(forces)
 
 
 class WindAccess:
@@ -54,7 +54,7 @@ class WindAccess:
 
         _air: Air | None
         _ropes: dict[str, RopeView]
-        control: Any
+        commands: Any
 
         def _in(self, value: Any, size: int, who: str, what: str) -> np.ndarray: ...
 
@@ -66,7 +66,7 @@ class WindAccess:
         changed while running.
         """
         self._need_air()
-        return self._out(self._air.wind if self._air is not None else self.control.rope.wind.numpy().astype(float))
+        return self._out(self._air.wind if self._air is not None else self.commands.rope.wind.numpy().astype(float))
 
     @wind.setter
     def wind(self, value: Any) -> None:
@@ -75,7 +75,7 @@ class WindAccess:
         if self._air is not None:
             self._air.wind = given
         if self._ropes:
-            self.control.rope.wind.assign(given)
+            self.commands.rope.wind.assign(given)
 
     def _need_air(self) -> None:
         if not self._ropes and self._air is None:

@@ -1,8 +1,8 @@
 """What an operator has: named inputs with a range, a rate and a safe value, and what each of them sets.
 
-scene.add_control("throttle", "joint/wheel *.voltage", scale=24.0, rate=2.0, keys=("w", "s"))
+scene.add_input("throttle", "joint/wheel *.voltage", scale=24.0, rate=2.0, keys=("w", "s"))
 sim = sh.Simulation(scene, dt=0.005)
-sim.controls["throttle"] = 0.5  # a command: it is taken at the next step, and reached at the input's rate
+sim.inputs["throttle"] = 0.5  # a command: it is taken at the next step, and reached at the input's rate
 sim.step(100)
 """
 
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.renamed import Former, warn_renamed
 from sharnir.errors import SceneError, SimulationError, StepWarning, as_numbers
 
 # The Simulation; it stands floors above, so that it is not named here.
@@ -25,7 +26,7 @@ Owner = Any
 
 DRIVEN = ("position", "velocity", "torque", "voltage", "command", "throttle", "engaged", "gear")
 VALUES = {
-    "joint": [*DRIVEN, "force", "friction", "enabled"],
+    "joint": [*DRIVEN, "effort", "friction", "enabled"],
     "rope": ["reel_speed"],
     "cable": ["length"],
     "spring": ["stiffness", "rest", "damping"],
@@ -112,6 +113,9 @@ def split_target(who: str, word: Any) -> tuple[str, str, str]:
     """Kind, name (which may be a pattern) and value of a target."""
     head, _, value = word.rpartition(".") if isinstance(word, str) else ("", "", "")
     kind, _, name = head.partition("/")
+    if kind == "joint" and value == "force":
+        warn_renamed(f"target {word!r}", f"'{head}.effort'")
+        value = "effort"
     if kind not in VALUES or not name:
         raise SceneError(
             f"{who}: target is kind/name.value ('joint/hinge.torque'), the kind one of {', '.join(VALUES)}, got {word!r}"
@@ -121,7 +125,7 @@ def split_target(who: str, word: Any) -> tuple[str, str, str]:
     return kind, name, value
 
 
-def add_control(
+def add_input(
     scene: Any,
     name: str | Input,
     target: str | Sequence[str] | None = None,
@@ -136,14 +140,14 @@ def add_control(
     pad: str = "",
     returns: bool = True,
 ) -> str:
-    """Give the operator an input (`sim.controls[name]`), which sets its target before each step. Returns its name.
+    """Give the operator an input (`sim.inputs[name]`), which sets its target before each step. Returns its name.
 
     Args:
         name: "throttle", "steer", "boom", …; or an `Input`, as machines have them (`robot.inputs()`).
         target: "joint/hinge.torque", "joint/wheel *.voltage" (a pattern: all that match), "rope/r.reel_speed", or several. Of a
-            joint a word of its drive (position, velocity, torque, voltage, command, throttle, engaged, gear), or force (torque
-            where there is no drive), friction (the bound, N or N·m) and enabled; of a cable length, of a spring stiffness,
-            rest and damping.
+            joint a word of its drive (position, velocity, torque, voltage, command, throttle, engaged, gear), or effort (torque
+            where there is no drive; N, N·m), friction (the bound, N or N·m) and enabled; of a cable length, of a spring
+            stiffness, rest and damping.
         low, high: the range of a command. scale: the target is given scale · value, in its unit.
         rate: by how much the value may change in a second.
         safe: the value at the start, and when the operator is lost. A joint or rope has it from the moment that the simulation
@@ -159,7 +163,7 @@ def add_control(
         targets = tuple(target) if isinstance(target, list) else target
         held = tuple(keys) if isinstance(keys, list) else keys
         given = Input(name, None, low, high, rate, safe, about, targets, scale, held, pad, returns)  # type: ignore[arg-type]
-    if given.name in scene.controls:
+    if given.name in scene.inputs:
         raise SceneError(f"input {given.name!r} is there twice")
     known = {"joint": scene.joints, "rope": scene.ropes, "cable": scene.cables, "spring": scene.springs}
     for word in given.targets:
@@ -170,7 +174,7 @@ def add_control(
             raise SceneError(f"input {given.name!r}: no {kind} is named {pattern!r} ({word!r}); known: {there}")
         for n in found if kind == "joint" else ():
             check_word(given.name, n, value, scene.joints[n].axes)
-    scene.controls[given.name] = given
+    scene.inputs[given.name] = given
     return given.name
 
 
@@ -180,7 +184,7 @@ def check_word(name: str, joint: str, value: str, axes: Any) -> bool:
     if value in words:
         return True
     if value in DRIVEN and not (value == "torque" and not words):
-        allowed = ", ".join([*words, "force", "friction", "enabled"])
+        allowed = ", ".join([*words, "effort", "friction", "enabled"])
         raise SceneError(f"input {name!r}: joint {joint!r} has no drive that takes {value!r}; allowed: {allowed}")
     return False
 
@@ -220,22 +224,22 @@ class Event:
     by: str = "script"
 
 
-class Controls(Mapping[str, Any]):
-    """The inputs of a simulation (`sim.controls`). `controls[name]` reads the value in effect; setting it is a command.
+class Inputs(Mapping[str, Any]):
+    """The inputs of a simulation (`sim.inputs`). `inputs[name]` reads the value in effect; setting it is a command.
 
     A command beyond its range is limited, and said once; one that is no number is refused. With several worlds a command is one
     number for all, or one a world. Commands may come from any thread; they act from the next step on.
 
-    `Controls(sim, inputs)` are inputs beside those of the scene, for which `apply` is called before each step, or `step`.
+    `Inputs(sim, inputs)` are inputs beside those of the scene, for which `apply` is called before each step, or `step`.
     """
 
     def __init__(self, sim: Owner, inputs: Iterable[Input]) -> None:
         self.sim = sim
-        self.inputs: dict[str, Input] = {}
+        self.described: dict[str, Input] = {}
         for given in inputs:
-            if given.name in self.inputs:
+            if given.name in self.described:
                 raise SceneError(f"input {given.name!r} is there twice")
-            self.inputs[given.name] = given
+            self.described[given.name] = given
         self.events: deque[Event] = deque(maxlen=KEPT)
         """What was done, oldest first; the last 4096."""
         self.timeout = math.inf
@@ -245,7 +249,7 @@ class Controls(Mapping[str, Any]):
         self.faults: dict[tuple[str, str], Any] = {}
         """What has failed: (kind, name) → what holds it so, what undoes it (`sharnir.trainer.failures`)."""
         self._told: set[str] = set()
-        self._acts = {name: given.act if given.act is not None else Setter(sim, given) for name, given in self.inputs.items()}
+        self._acts = {name: given.act if given.act is not None else Setter(sim, given) for name, given in self.described.items()}
         self._command: dict[str, Any] = {}
         self._value: dict[str, Any] = {}
         self._acted: dict[str, Any] = {}
@@ -255,12 +259,12 @@ class Controls(Mapping[str, Any]):
         self.reset()
 
     def reset(self) -> None:
-        """All inputs at their safe values at once; `sim.reset()` does so for `sim.controls`."""
-        self._command = {name: given.safe for name, given in self.inputs.items()}
+        """All inputs at their safe values at once; `sim.reset()` does so for `sim.inputs`."""
+        self._command = {name: given.safe for name, given in self.described.items()}
         self._value, self._acted, self._noted, self._pace = dict(self._command), {}, dict(self._command), {}
         self._by = {}
         self._heard: float | None = None
-        self.busy = bool(self.inputs)
+        self.busy = bool(self.described)
         """Whether something is left to do before the next step."""
 
     def begin(self) -> None:
@@ -272,16 +276,16 @@ class Controls(Mapping[str, Any]):
 
     def release(self, kind: str = "release", by: str = "script") -> None:
         """Command the safe value of every input: nobody drives. They are reached at their rates."""
-        if self.inputs:
+        if self.described:
             self.note(kind, "", None, by)
-        self._command = {name: given.safe for name, given in self.inputs.items()}
+        self._command = {name: given.safe for name, given in self.described.items()}
         self._noted, self._pace, self._by = dict(self._command), {}, {}
         self._heard, self.busy = None, True
 
     def _input(self, name: str) -> Input:
-        if name not in self.inputs:
-            raise SimulationError(f"there is no input {name!r}; known: {', '.join(self.inputs) or 'none'}")
-        return self.inputs[name]
+        if name not in self.described:
+            raise SimulationError(f"there is no input {name!r}; known: {', '.join(self.described) or 'none'}")
+        return self.described[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
         self.set(name, value, stacklevel=3)
@@ -344,13 +348,13 @@ class Controls(Mapping[str, Any]):
         return self._value[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.inputs)
+        return iter(self.described)
 
     def __len__(self) -> int:
-        return len(self.inputs)
+        return len(self.described)
 
     def __repr__(self) -> str:
-        return f"<controls: {', '.join(f'{name} {value!r}' for name, value in self._value.items()) or 'none'}>"
+        return f"<inputs: {', '.join(f'{name} {value!r}' for name, value in self._value.items()) or 'none'}>"
 
     def command(self, name: str) -> Any:
         """What was asked for and is reached at the input's rate."""
@@ -363,10 +367,10 @@ class Controls(Mapping[str, Any]):
         if self._heard is not None and self.timeout < math.inf:
             if self.sim.time - self._heard > self.timeout + 0.5 * self.sim.dt:
                 self.release("lost", "operator")
-            elif any(_differ(self._command[name], given.safe) for name, given in self.inputs.items()):
+            elif any(_differ(self._command[name], given.safe) for name, given in self.described.items()):
                 self.busy = True  # until it is lost, or all is safe
         acted, dt = False, None
-        for name, given in self.inputs.items():
+        for name, given in self.described.items():
             value, command = self._value[name], self._command[name]
             if self._noted.get(name) is not command and _differ(self._noted.get(name), command):
                 self._noted[name] = command
@@ -406,17 +410,17 @@ class Controls(Mapping[str, Any]):
 
     def state(self) -> np.ndarray:
         """(3, inputs, worlds) commands, values, and whether they were handed on."""
-        out = np.empty((3, len(self.inputs), self.sim.worlds))
-        for k, name in enumerate(self.inputs):
+        out = np.empty((3, len(self.described), self.sim.worlds))
+        for k, name in enumerate(self.described):
             out[0, k], out[1, k], out[2, k] = self._command[name], self._value[name], float(name in self._acted)
         return out
 
     def put_back(self, state: np.ndarray) -> None:
         """Continue from what `state` returned; targets are part of the simulation's own state."""
-        if np.shape(state) != (3, len(self.inputs), self.sim.worlds) or not np.isfinite(state).all():
-            raise SimulationError(f"restore: the snapshot's inputs do not fit the scene's: {', '.join(self.inputs) or 'none'}")
+        if np.shape(state) != (3, len(self.described), self.sim.worlds) or not np.isfinite(state).all():
+            raise SimulationError(f"restore: the snapshot's inputs do not fit the scene's: {', '.join(self.described) or 'none'}")
         self._acted = {}
-        for k, name in enumerate(self.inputs):
+        for k, name in enumerate(self.described):
             command, value = (row[k] if self.sim.worlds > 1 else float(row[k, 0]) for row in np.array(state)[:2])
             self._command[name] = self._noted[name] = command
             self._value[name] = command if np.all(command == value) else value
@@ -456,7 +460,7 @@ class Setter:
                     if check_word(given.name, n, value, model.joint_axes[model.joint_names[n]]):
                         view = view.drive
                     elif value == "torque":
-                        field = "force"
+                        field = "effort"
                 self._places.append((view, field))
 
     def __call__(self, _sim: Owner, value: Any) -> None:
@@ -469,11 +473,12 @@ class InputAccess:
     """The part of a Simulation that is about its inputs."""
 
     __slots__ = ()
-    _inputs: Controls
+    _inputs: Inputs
+    controls = Former("inputs")
 
     @property
-    def controls(self) -> Controls:
-        """The scene's inputs (`Scene.add_control`): `sim.controls["throttle"] = 0.5` is taken at the next step."""
+    def inputs(self) -> Inputs:
+        """The scene's inputs (`Scene.add_input`): `sim.inputs["throttle"] = 0.5` is taken at the next step."""
         return self._inputs
 
     def html(self, path: Any, *, fps: float = 30.0, title: str | None = None, follow: str | None = None) -> Any:

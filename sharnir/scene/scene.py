@@ -15,6 +15,7 @@ from sharnir.collision.describe import ContactScene
 from sharnir.collision.material import Material, checked
 from sharnir.core import summaries
 from sharnir.core.journal import Journaled
+from sharnir.core.renamed import Former, former_arguments
 from sharnir.core.spatial import quat_rotate, unit_quat
 from sharnir.core.types import begin_modules, load_modules
 from sharnir.engine.rope import describe as roping
@@ -38,7 +39,7 @@ from sharnir.model.drive_tables import drive_table
 from sharnir.model.joint_types import Gear, Joint, axis_table, joint_tables
 from sharnir.model.kinematics import read_joints
 from sharnir.model.model import FIXED, MOTIONS, Model
-from sharnir.scene.inputs import Input, add_control
+from sharnir.scene.inputs import Input, add_input
 from sharnir.scene.joint_placement import (
     Frame,
     check_flags,
@@ -50,7 +51,7 @@ from sharnir.scene.joint_placement import (
     neighbours,
 )
 from sharnir.scene.tables import body_table, gear_table, spring_table
-from sharnir.scene.wheels import add_belt, cast_wheel
+from sharnir.scene.wheels import add_belt, raycast_wheel
 from sharnir.sensors.table import SensorDescription, add_sensor
 
 log = logging.getLogger("sharnir")
@@ -81,7 +82,7 @@ class Scene(Journaled):
         self.ropes: dict[str, roping.RopeDescription] = {}
         self.touch = ContactScene(contact)
         self.frames: dict[str, FrameDescription] = {}
-        self.controls: dict[str, Input] = {}
+        self.inputs: dict[str, Input] = {}
         self.sensors: dict[str, SensorDescription] = {}
         self.notes: list[str] = []
         """What may be a mistake, and what an importer changed in its file, left out or found odd there: a line each."""
@@ -103,6 +104,7 @@ class Scene(Journaled):
     def __repr__(self) -> str:
         return summaries.scene(self)
 
+    @former_arguments(spin="angular_velocity")
     def add_body(
         self,
         name: str,
@@ -115,7 +117,7 @@ class Scene(Journaled):
         position: Sequence[float] | None = None,
         rotation: Sequence[float] | None = None,
         velocity: Sequence[float] = (0.0, 0.0, 0.0),
-        spin: Sequence[float] = (0.0, 0.0, 0.0),
+        angular_velocity: Sequence[float] = (0.0, 0.0, 0.0),
         motion: Literal["dynamic", "fixed", "kinematic"] = "dynamic",
         path: Callable[[float], Any] | None = None,
         material: Material | None = None,
@@ -136,7 +138,7 @@ class Scene(Journaled):
             inertia: kg·m² about the centre of mass, in the body's frame, (3, 3) or its diagonal; overrides the shape's.
             com: centre of mass in the body's frame, m; the shape's if not given.
             position, rotation: pose of the body's own frame: m, unit quaternion (x, y, z, w); the origin, or the start of `path`.
-            velocity, spin: of the centre of mass, m/s and rad/s, world axes.
+            velocity: of the centre of mass, m/s, world axes. angular_velocity: rad/s, world axes.
             motion: "dynamic", "fixed", or "kinematic" (prescribed: it pushes and is not pushed).
             path: of a kinematic body, time (s) → (position, rotation), or position alone.
             material: how its surface rubs and bounces; `Material()` if None.
@@ -174,11 +176,13 @@ class Scene(Journaled):
         if isinstance(rotation, tuple | list) and tuple(rotation) == (1, 0, 0, 0):
             turned = "half a turn about x: quaternions are (x, y, z, w)"
             self._note(f"{who}: rotation=(1, 0, 0, 0) is {turned}; leave it out for no turn, or say sh.about('x', math.pi)")
-        if motion == "fixed" and (np.any(velocity) or np.any(spin)):
-            raise SceneError(f"{who}: a fixed body has no velocity or spin, got {list(velocity)} and {list(spin)}")
+        if motion == "fixed" and (np.any(velocity) or np.any(angular_velocity)):
+            raise SceneError(
+                f"{who}: a fixed body does not move, got velocity {list(velocity)} and angular velocity {list(angular_velocity)}"
+            )
         self.bodies[name] = BodyDescription(
             name, shape, MOTIONS[motion], total, centre, tensor, place, turn,
-            vector(velocity, who, "velocity (m/s)"), vector(spin, who, "spin (rad/s)"), path,
+            vector(velocity, who, "velocity (m/s)"), vector(angular_velocity, who, "angular_velocity (rad/s)"), path,
             **looks(color, visual, drag_area, who),
         )  # fmt: skip
         self.touch.add_body(name, collide, collision, material, group, surface_velocity)
@@ -239,7 +243,8 @@ class Scene(Journaled):
         self.touch.expected.append(f"the pair {a!r}, {b!r} has a material")
 
     add_belt = add_belt
-    add_cast_wheel = cast_wheel
+    add_raycast_wheel = raycast_wheel
+    add_cast_wheel = Former("add_raycast_wheel")
 
     def add_frame(
         self, name: str, body: str, *, position: Sequence[float] = (0.0, 0.0, 0.0),
@@ -480,13 +485,14 @@ class Scene(Journaled):
             raise SceneError(f"tie_rope: {rope!r} is no rope of the scene; known: {', '.join(map(repr, self.ropes)) or 'none'}")
         roping.tie_point(self.ropes[rope], point, self._body(who, "body", body), list(self.bodies).index(body))
 
-    add_control = add_control
+    add_input = add_input
+    add_control, controls = Former("add_input"), Former("inputs")
     add_sensor = add_sensor
 
     def _new_name(self, name: str) -> None:
         if not isinstance(name, str) or not name:
             raise SceneError(f"a name is a non-empty string, got {name!r}")
-        others = ("options", "controls")
+        others = ("options", "inputs")
         if any(name in taken for kind, taken in vars(self).items() if isinstance(taken, dict) and kind not in others):
             raise SceneError(f"the name {name!r} is taken; bodies, joints and ropes have different names")
 
@@ -552,8 +558,10 @@ class Scene(Journaled):
     def _free_of_point_joints(self) -> None:
         """A body that is to turn needs an inertia; a point mass never turns."""
         for body in self.bodies.values():
-            if body.motion == MOTIONS["dynamic"] and not np.any(body.inertia) and np.any(body.spin):
-                raise SceneError(f"body {body.name!r} is a point mass and cannot spin, got spin {body.spin.tolist()}")
+            if body.motion == MOTIONS["dynamic"] and not np.any(body.inertia) and np.any(body.angular_velocity):
+                raise SceneError(
+                    f"body {body.name!r} is a point mass and cannot turn, got angular_velocity {body.angular_velocity.tolist()}"
+                )
 
     def _tables(self, worlds: int, device: str) -> Model:
         """The device tables of bodies, joints and gears as described."""
@@ -566,7 +574,7 @@ class Scene(Journaled):
             "position": np.array([b.position for b in bodies]) + quat_rotate(rotation, com),
             "rotation": rotation,
             "velocity": np.array([b.velocity for b in bodies]),
-            "spin": np.array([b.spin for b in bodies]),
+            "spin": np.array([b.angular_velocity for b in bodies]),
         }
         table = joint_tables(joints, worlds, device)
         drives = drive_table([j.name for j in joints], [j.axes for j in joints], table, self.touch.casts, worlds, device)
@@ -603,7 +611,7 @@ class Scene(Journaled):
             drag_areas={i: b.drag_area for i, b in enumerate(bodies) if b.drag_area > 0},
             paths={i: b.path for i, b in enumerate(bodies) if b.path is not None},
             frames=dict(self.frames),
-            inputs=list(self.controls.values()),
+            inputs=list(self.inputs.values()),
             sensors=dict(self.sensors),
             **drives,
         )

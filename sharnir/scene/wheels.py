@@ -16,7 +16,7 @@ from sharnir.model.actuators import Servo
 from sharnir.model.descriptions import vector
 
 
-def cast_wheel(
+def raycast_wheel(
     self: Any, name: str, body: str, shape: Shape, *, axis: Sequence[float], radius: float, inertia: float,
     material: Material | None = None, rolling: float = 0.0, drive: Servo | None = None, brake: float = 0.0, speed: float = 0.0,
 ) -> str:  # fmt: skip
@@ -36,10 +36,10 @@ def cast_wheel(
     """
     who = f"wheel {name!r}"
     if not isinstance(name, str) or not name:
-        raise SceneError(f"{who}: the name of a cast wheel is a text that is not empty")
+        raise SceneError(f"{who}: the name of a raycast wheel is a text that is not empty")
     owner = self._body(who, "body", body)
     if name in [cast.name for cast in self.touch.casts]:
-        raise SceneError(f"{who}: there is a cast wheel of that name already")
+        raise SceneError(f"{who}: there is a raycast wheel of that name already")
     if not isinstance(shape, Shape):
         raise SceneError(f"{who}: shape is a Shape in the frame of its body, got {shape!r}")
     along = vector(axis, who, "axis")
@@ -49,7 +49,7 @@ def cast_wheel(
         if not is_positive(value):
             raise SceneError(f"{who}: {what} is a positive finite number, got {value!r}")
     if drive is not None and (not isinstance(drive, Servo) or drive.kp != 0):
-        raise SceneError(f"{who}: a cast wheel's drive is a Servo of its speed or torque, with kp=0, got {drive!r}")
+        raise SceneError(f"{who}: a raycast wheel's drive is a Servo of its speed or torque, with kp=0, got {drive!r}")
     servo = drive or Servo()
     number(who, "rolling", rolling, least=0.0)
     commands = (servo.torque, servo.velocity, servo.kd, min(servo.max_force, 1e30), number(who, "brake (N·m)", brake, least=0.0))

@@ -78,12 +78,12 @@ class Frame(Bound):
     @property
     def velocity(self) -> Any:
         """(3,) m/s of its origin, world axes."""
-        return np.asarray(self._body.velocity) + cross(np.asarray(self._body.spin), self._arm())
+        return np.asarray(self._body.velocity) + cross(np.asarray(self._body.angular_velocity), self._arm())
 
     @property
-    def spin(self) -> Any:
+    def angular_velocity(self) -> Any:
         """(3,) rad/s, world axes."""
-        return self._body.spin
+        return self._body.angular_velocity
 
     def into(self, vector: Any) -> np.ndarray:
         """A vector of world axes in the frame's own."""

@@ -170,7 +170,7 @@ def _row(sim: Simulation, exact: list[Sample], reactions: dict[str, np.ndarray])
         scale = max(scale, float(now.kinetic), abs(float(now.potential - start.potential)))
         off = [getattr(now, kind) - getattr(sample.energy, kind) for kind in ("kinetic", "potential", "elastic")]
         energy = max(energy, float(np.abs(off).sum()))
-        gap = max(gap, float(sim.gaps().max(initial=0.0)))
+        gap = max(gap, float(sim.constraint_error().max(initial=0.0)))
     largest = max((float(np.linalg.norm(f)) for f in reactions.values()), default=1.0) + 1e-12
     missed = max((float(np.linalg.norm(sim.joint(n).reaction[0] - f)) for n, f in reactions.items()), default=0.0)
     steps = max(1, round((exact[-1].time - begin) / sim.dt))

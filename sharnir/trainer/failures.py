@@ -72,7 +72,7 @@ def _rope(sim: Owner, name: str) -> tuple[Callable[[], None], Repair]:
 
 def _input(sim: Owner, name: str) -> tuple[Callable[[], None], Repair]:
     """A lever is stuck where it is: commands do nothing."""
-    controls = sim.controls
+    controls = sim.inputs
     controls[name]
     controls.stuck.add(name)
     return lambda: None, lambda: controls.stuck.discard(name)
@@ -111,26 +111,26 @@ def fail(sim: Owner, kind: str, name: str, by: str = "instructor", size: Any = N
         raise SimulationError(f"failure {kind!r} of {name!r} has no size, got {size!r}")
     hold, undo = FAILURES[kind](sim, name, size) if kind.startswith("sensor") else FAILURES[kind](sim, name)
     hold()
-    sim.controls.faults[kind, name] = hold, undo
-    sim.controls.note("failure", f"{kind}/{name}", 1.0, by)
+    sim.inputs.faults[kind, name] = hold, undo
+    sim.inputs.note("failure", f"{kind}/{name}", 1.0, by)
 
 
 def repair(sim: Owner, kind: str | None = None, name: str | None = None, by: str = "instructor") -> None:
     """Undo one failure, or all of them but torn ropes."""
-    for key in list(sim.controls.faults):
+    for key in list(sim.inputs.faults):
         if kind in (None, key[0]) and name in (None, key[1]):
             if key[0] == "rope" and kind is None:
                 continue
-            _, undo = sim.controls.faults[key]
+            _, undo = sim.inputs.faults[key]
             undo()
-            del sim.controls.faults[key]
-            sim.controls.busy = True
-            sim.controls.note("failure", f"{key[0]}/{key[1]}", 0.0, by)
+            del sim.inputs.faults[key]
+            sim.inputs.busy = True
+            sim.inputs.note("failure", f"{key[0]}/{key[1]}", 0.0, by)
 
 
 def forget(sim: Owner) -> None:
     """After the start was put back: what failed is whole again, and torn ropes are no longer known of."""
-    sim.controls.faults = {key: value for key, value in sim.controls.faults.items() if key[0] != "rope"}
+    sim.inputs.faults = {key: value for key, value in sim.inputs.faults.items() if key[0] != "rope"}
     repair(sim)
 
 
@@ -143,10 +143,10 @@ def weather(sim: Owner, *, friction: float | None = None, wind: Any = None, grav
     """
     if gravity is not None:
         sim.gravity = gravity
-        sim.controls.note("parameter", "gravity", np.asarray(gravity, float).tolist(), by)
+        sim.inputs.note("parameter", "gravity", np.asarray(gravity, float).tolist(), by)
     if wind is not None:
         sim.wind = wind
-        sim.controls.note("parameter", "wind", np.asarray(wind, float).tolist(), by)
+        sim.inputs.note("parameter", "wind", np.asarray(wind, float).tolist(), by)
     if friction is None:
         return
     collider = sim.solver.collider
@@ -156,4 +156,4 @@ def weather(sim: Owner, *, friction: float | None = None, wind: Any = None, grav
         along = tuple(friction * f for f in m.friction) if isinstance(m.friction, tuple) else friction * m.friction
         slides = None if m.dynamic is None else friction * m.dynamic
         collider.set_material(name, dataclasses.replace(m, friction=along, dynamic=slides))
-    sim.controls.note("parameter", "friction", float(friction), by)
+    sim.inputs.note("parameter", "friction", float(friction), by)

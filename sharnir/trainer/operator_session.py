@@ -87,7 +87,7 @@ class Pull:
         if point.shape == aim.shape == (3,) and np.isfinite(point).all() and np.isfinite(aim).all():
             self.arm = quat_rotate(quat_conjugate(body.rotation), point - body.position)
             self.goal, self.body = aim, name
-            self.sim.controls.note("pull", name, None, "operator")
+            self.sim.inputs.note("pull", name, None, "operator")
 
     def aim(self, point: Any) -> None:
         """Pull towards another point, m."""
@@ -97,7 +97,7 @@ class Pull:
     def let_go(self) -> None:
         """Nothing is held."""
         if self.body is not None:
-            self.sim.controls.note("pull", self.body, 0.0, "operator")
+            self.sim.inputs.note("pull", self.body, 0.0, "operator")
         self.body, self.force = None, np.zeros(3)
 
     def act(self) -> None:
@@ -109,7 +109,7 @@ class Pull:
         point = body.position + quat_rotate(body.rotation, self.arm)
         mass = max(float(self._mass[self.sim.model.body_names[name]]), 1e-6)
         slow = max(SOFT, 4 * self.sim.dt)  # explicit: the step has to be short beside it
-        speed = body.velocity + np.cross(body.spin, point - body.com)
+        speed = body.velocity + np.cross(body.angular_velocity, point - body.com)
         force = mass * ((self.goal - point) / slow**2 - 2 * speed / slow)
         self.force = force * min(1.0, self.bound / max(float(np.linalg.norm(force)), 1e-300))
         body.apply_force(self.force, at=point)
@@ -178,7 +178,7 @@ class OperatorActions:
     def back(self, seconds: float) -> None:
         """Back by so many simulated seconds, as far as is remembered."""
         if self.past.go_back(seconds):
-            self.sim.controls.note("back", "", seconds)
+            self.sim.inputs.note("back", "", seconds)
 
     # ---- what is told ----
 
@@ -188,7 +188,7 @@ class OperatorActions:
 
     def told(self) -> dict[str, Any]:
         """How it is, for the panel and the desk."""
-        controls, rt = self.sim.controls, self.rt
+        controls, rt = self.sim.inputs, self.rt
         values = {name: float(np.ravel(controls[name])[0]) for name in controls}
         events = list(controls.events)[-SHOWN:]
         return {
@@ -201,20 +201,20 @@ class OperatorActions:
 
     def sit(self, timeout: float) -> None:
         """Somebody operates: of whom nothing is heard for so many simulated seconds is lost."""
-        self.sim.controls.timeout = timeout
+        self.sim.inputs.timeout = timeout
 
     def leave(self) -> None:
         """Nobody operates: all inputs go to their safe values."""
         self._shares = {}
-        self.sim.controls.release("lost", "operator")
+        self.sim.inputs.release("lost", "operator")
 
     def slide(self, name: str, value: float) -> None:
         """A slider of an input was moved."""
-        self.sim.controls.set(name, value, "operator")
+        self.sim.inputs.set(name, value, "operator")
 
     def hold(self, shares: dict[str, float]) -> None:
         """How far every input is held by keys and sticks now, −1 to 1."""
-        controls = self.sim.controls
+        controls = self.sim.inputs
         if controls.silent:  # all was released: what is still held acts anew
             self._shares = {}
         for name, share in shares.items():
@@ -260,7 +260,7 @@ class OperatorActions:
 
     def note(self, kind: str) -> None:
         """Remember what the instructor did."""
-        self.sim.controls.note(kind, "")
+        self.sim.inputs.note(kind, "")
 
     def weather(self, what: str, value: Any) -> None:
         """Change friction, gravity or wind."""

@@ -229,18 +229,18 @@ class Stream:
             message.allow_only("do")
             word = message.text("do", DOES)
             if word == "release":
-                self.rt.post(lambda sim: sim.controls.release(by="network"))
+                self.rt.post(lambda sim: sim.inputs.release(by="network"))
             else:
                 getattr(self.rt, word)()
         else:
             message.allow_only("control", "value", "do")
-            inputs = self.rt.sim.controls.inputs
+            inputs = self.rt.sim.inputs.described
             name = message.text("control")
             if name not in inputs:
                 raise MessageError(f"there is no input {name!r}; known: {', '.join(inputs) or 'none'}")
             low, high = inputs[name].low, inputs[name].high
             value = min(max(message.number("value"), low), high)
-            self.rt.post(lambda sim: sim.controls.set(name, value, by="network"))
+            self.rt.post(lambda sim: sim.inputs.set(name, value, by="network"))
         self.taken += 1
 
 

@@ -34,7 +34,7 @@ def drive(
 ) -> None:  # fmt: skip
     """Let people drive a machine in their browsers until Ctrl-C, or until `until()` is true. Options are those of `Viewer`.
 
-    record: `sim.record_to(file)`, which keeps what people do and what the machine does, from the first step to the last.
+    record: `sim.record_file(file)`, which keeps what people do and what the machine does, from the first step to the last.
     """
     need("viser", "view")
     if not sim._on_cpu or "fork" not in multiprocessing.get_all_start_methods():

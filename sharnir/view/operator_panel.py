@@ -140,12 +140,12 @@ class OperatorPanel:
                 "name": given.name, "low": given.low, "high": given.high, "safe": given.safe, "about": given.about,
                 "keys": list(given.keys), "pad": given.pad,
             }
-            for given in sim.controls.inputs.values()
+            for given in sim.inputs.described.values()
         ]  # fmt: skip
         driven = [name for name, k in sim.model.joint_names.items() if any(a.drive is not None for a in sim.model.joint_axes[k])]
         free = [name for name, k in sim.model.joint_names.items() if sim.model.joint_kinds[k].v_size > 0]
         parts = {
-            "motor": driven, "brake": free, "joint": list(sim.model.joint_names), "input": list(sim.controls),
+            "motor": driven, "brake": free, "joint": list(sim.model.joint_names), "input": list(sim.inputs),
             "rope": list(sim.model.ropes.names) if sim.model.ropes is not None else [],
         }  # fmt: skip
         sensors = dict(sim._sensors)
@@ -192,7 +192,7 @@ class OperatorPanel:
 
     def hold(self, message: Message) -> None:
         """Keys, sticks and buttons that are held now, or a slider that was moved."""
-        inputs, loop = self.viewer.sim.controls.inputs, self.viewer.loop
+        inputs, loop = self.viewer.sim.inputs.described, self.viewer.loop
         if "slide" in message:
             pair = message.items("slide", 2)
             if len(pair) != 2 or not is_text(pair[0]) or pair[0] not in inputs or not is_number(pair[1]):

@@ -262,7 +262,7 @@ class Picture:
             if i not in looks.still:
                 self._moving.append((i, node))
         self.marks = [(mark, self._add_mark(mark)) for mark in looks.marks]
-        acts = sim.control.acts.numpy()[:, 0] if sim.worlds == 1 else ()
+        acts = sim.commands.acts.numpy()[:, 0] if sim.worlds == 1 else ()
         rubs = {name for name, act in zip(model.joint_names, acts, strict=False) if act}
         self._rubbing = [(sim.joint(mark.joint), mark.colour, handle) for mark, handle in self.marks if mark.joint in rubs]
         self._stuck = [False] * len(self._rubbing)

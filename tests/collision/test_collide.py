@@ -285,7 +285,7 @@ def test_what_passes_is_not_caught():
 def test_a_fast_rod_that_turns_is_caught():
     scene = sh.Scene()
     scene.add_ground()
-    scene.add_body("rod", sh.Capsule(0.01, 2.0), position=(0, 0, 0.1), rotation=QUARTER, spin=(0, 60, 0))
+    scene.add_body("rod", sh.Capsule(0.01, 2.0), position=(0, 0, 0.1), rotation=QUARTER, angular_velocity=(0, 60, 0))
     made, _ = collider(scene, dt=2e-3)
     made.launch()
     points = made.contacts()

@@ -31,7 +31,7 @@ def test_rays_meet_a_ball_where_they_should():
     origin = np.array([1, 2, 3]) + rng.normal(size=(2000, 3)) * 3
     d = np.array([1, 2, 3]) + rng.normal(size=(2000, 3)) * 0.5 - origin
     d /= np.linalg.norm(d, axis=1, keepdims=True)
-    hits = ask.ray(origin, d)
+    hits = ask.ray_cast(origin, d)
     c = np.array([1, 2, 3]) - origin
     along = np.sum(c * d, axis=1)
     disc = along**2 - np.sum(c * c, axis=1) + 0.49
@@ -77,17 +77,17 @@ def test_rays_on_ground_mesh_and_terrain():
     ask, _ = made(scene)
     rng = np.random.default_rng(1)
     p = rng.uniform(-0.7, 0.7, (300, 2))
-    hits = ask.ray(np.column_stack([p, np.full(300, 9.0)]), (0, 0, -1))
+    hits = ask.ray_cast(np.column_stack([p, np.full(300, 9.0)]), (0, 0, -1))
     assert set(hits.body) == {"mesh"}
     off = np.abs(9 - hits.distance - 5 - np.sqrt(1 - np.sum(p**2, axis=1))).max()
     print(f"sphere of 5120 triangles: off by {off:.1e}")
     assert off < 5e-3
-    hits = ask.ray(np.column_stack([p + [10, 0], np.full(300, 9.0)]), (0, 0, -1))
+    hits = ask.ray_cast(np.column_stack([p + [10, 0], np.full(300, 9.0)]), (0, 0, -1))
     exact = np.interp(p[:, 0], x, 0.3 * np.sin(x))
     assert set(hits.body) == {"hill"} and np.abs(9 - hits.distance - exact).max() < 1e-6
-    hits = ask.ray((5, 5, 1), (0, 0, -1))
+    hits = ask.ray_cast((5, 5, 1), (0, 0, -1))
     assert hits.body == ["world"] and abs(hits.distance[0] - 2) < 1e-9
-    slanted = ask.ray((4, 0, 3), (1, 0, -0.4))
+    slanted = ask.ray_cast((4, 0, 3), (1, 0, -0.4))
     assert slanted.body == ["hill"]
     where = np.array([4, 0, 3]) + slanted.distance[0] * np.array([1, 0, -0.4]) / np.hypot(1, 0.4)
     assert abs(where[2] - np.interp(where[0] - 10, x, 0.3 * np.sin(x))) < 1e-6
@@ -98,11 +98,11 @@ def test_a_cast_box_lands_flat():
     scene.add_ground()
     scene.add_body("table", sh.Box(1, 1, 0.5), position=(0, 0, 0.25))
     ask, _ = made(scene)
-    hits = ask.cast(sh.Box(0.2, 0.2, 0.2), [(0, 0, 3), (5, 0, 3)], (0, 0, 0, 1), (0, 0, -1))
+    hits = ask.shape_cast(sh.Box(0.2, 0.2, 0.2), [(0, 0, 3), (5, 0, 3)], (0, 0, 0, 1), (0, 0, -1))
     assert hits.body == ["table", "world"] and np.allclose(hits.distance, [2.4, 2.9], atol=1e-6)
     assert np.allclose(hits.normal, [0, 0, 1], atol=1e-6)
     hull = trimesh.creation.box(extents=(0.2, 0.2, 0.2))
-    hits = ask.cast(sh.Mesh((hull.vertices, hull.faces)), (0, 0, 3), (0, 0, 0, 1), (0, 0, -1))
+    hits = ask.shape_cast(sh.Mesh((hull.vertices, hull.faces)), (0, 0, 3), (0, 0, 0, 1), (0, 0, -1))
     assert np.allclose(hits.distance, 2.4, atol=1e-6)
 
 
@@ -150,9 +150,9 @@ def test_many_rays_in_many_worlds():
     x = np.linspace(0, 19, n)
     world = np.arange(n) % 3
     origin = np.column_stack([x, np.zeros(n), np.full(n, 5.0)])
-    hits = ask.ray(origin, (0, 0, -1), world=world)
+    hits = ask.ray_cast(origin, (0, 0, -1), world=world)
     start = time.perf_counter()
-    hits = ask.ray(origin, (0, 0, -1), world=world)
+    hits = ask.ray_cast(origin, (0, 0, -1), world=world)
     took = (time.perf_counter() - start) / n * 1e6
     over = np.abs(x - np.round(x)) < 0.2499
     assert np.allclose(hits.distance[over & (world == 0)], 4.45) and np.allclose(hits.distance[over & (world == 1)], 3.45)

@@ -53,7 +53,7 @@ def test_a_ray_is_a_point_on_its_way(name):
     d = rng.normal(size=(n, 3)) * 0.5 - x
     d[:60] = quat_rotate(np.tile(turn, (60, 1)), np.tile([(0, 0, 1.0), (0, 0, -1.0), (1.0, 0, 0)], (20, 1)))  # along its axes
     x[:60] += 0.2 * d[:60]
-    ours, other = ask.ray(x, d, 3.0), ask._cast([POINT], x, (0.0, 0.0, 0.0, 1.0), d, 3.0, 0, 0x7FFFFFFF)
+    ours, other = ask.ray_cast(x, d, 3.0), ask._cast([POINT], x, (0.0, 0.0, 0.0, 1.0), d, 3.0, 0, 0x7FFFFFFF)
     both = np.isfinite(ours.distance) & np.isfinite(other.distance)
     off = np.abs(ours.distance[both] - other.distance[both])
     lean = np.abs(ours.normal - other.normal)[both & (ours.distance > 0)].max(axis=1)
@@ -116,7 +116,7 @@ def test_rays_along_edges_and_through_tips_are_numbers(name):
     places = np.array([-1.0, -0.5, -0.4, 0.0, 0.3, 0.55, 1e5])
     x = np.array(np.meshgrid(places, places, places)).reshape(3, -1).T
     d = np.array([e for e in np.ndindex(3, 3, 3) if e != (1, 1, 1)], float) - 1.0
-    hits = ask.ray(np.repeat(x, len(d), 0), np.tile(d, (len(x), 1)))
+    hits = ask.ray_cast(np.repeat(x, len(d), 0), np.tile(d, (len(x), 1)))
     met = np.isfinite(hits.distance)
     assert not np.isnan(hits.distance).any() and met.sum() > 500 and (hits.distance >= 0).all()
     assert np.abs(np.linalg.norm(hits.normal[met], axis=1) - 1.0).max() < 1e-12
@@ -134,20 +134,20 @@ def test_rays_over_rough_ground_and_meshes():
     n = 400
     x = np.column_stack([rng.uniform(-3, 3, n), rng.uniform(-1.5, 1.5, n), rng.uniform(0.7, 2, n)])
     d = np.column_stack([rng.normal(size=(n, 2)), rng.uniform(-1.0, -0.1, n)])
-    hits, other = ask.ray(x, d, 9.0), ask._cast([POINT], x, (0.0, 0.0, 0.0, 1.0), d, 9.0, 0, 0x7FFFFFFF)
+    hits, other = ask.ray_cast(x, d, 9.0), ask._cast([POINT], x, (0.0, 0.0, 0.0, 1.0), d, 9.0, 0, 0x7FFFFFFF)
     both = np.isfinite(hits.distance) & np.isfinite(other.distance)
     off = np.abs(hits.distance[both] - other.distance[both]).max()
     apart = int((np.isfinite(hits.distance) != np.isfinite(other.distance)).sum())
     print(f"rubble: {both.sum()} of {n} rays, off by {off:.1e} m, {apart} met by one alone")
     assert both.sum() > 200 and off < 1e-12 and apart == 0
-    straight = ask.ray((0.0, 0.0, 2.0), (0, 0, -1))  # onto a sample, where six triangles meet
+    straight = ask.ray_cast((0.0, 0.0, 2.0), (0, 0, -1))  # onto a sample, where six triangles meet
     assert straight.distance[0] == pytest.approx(2.0 - heights[8, 4], abs=1e-12)
-    below = ask.ray((0.1, 0.1, -1.0), (0, 0, 1))
+    below = ask.ray_cast((0.1, 0.1, -1.0), (0, 0, 1))
     assert below.body == [None], "from below it is not there"
     x, d = rng.normal(size=(n, 3)) * 2.0, rng.normal(size=(n, 3))
     d[: n // 2] = rng.normal(size=(n // 2, 3)) * 0.7 - x[: n // 2]
     d /= np.linalg.norm(d, axis=1, keepdims=True)
-    hits = ask.ray(x + (20, 0, 0), d, 9.0)
+    hits = ask.ray_cast(x + (20, 0, 0), d, 9.0)
     exact = np.full(n, np.inf)
     a, u, v = (knot.triangles[:, 0], knot.triangles[:, 1] - knot.triangles[:, 0], knot.triangles[:, 2] - knot.triangles[:, 0])
     for i in range(n):
@@ -176,14 +176,14 @@ def test_rays_see_a_straight_rope():
     )
     d = [(0, 1.0, 0)] * 6 + [(np.sin(t), np.cos(t), 0) for t in turn] + [(1.0, 0, 0), (-1.0, 0, 0), (0, 1.0, 0), (0, 1.0, 0)]
     exact = [*(h - np.sqrt(r * r - z * z)), *((h - r) / np.cos(turn)), h - 0.8 * r, 1.0 - 0.8 * r, 0.0, np.inf]
-    found = ask.ray(x, d, 5.0)
+    found = ask.ray_cast(x, d, 5.0)
     off = np.abs(found.distance[:-1] - exact[:-1]).max()
     lean = np.abs(found.normal[:6] - np.column_stack([0 * z, -np.sqrt(r * r - z * z), z]) / r).max()
     print(f"{len(x)} rays at a rope: off by {off:.1e} m, normals by {lean:.1e}; met: {set(found.body)}")
     assert off < 1e-13 and lean < 1e-12 and found.distance[-1] == np.inf and found.body == ["line"] * 15 + [None]
     assert np.allclose(found.normal[12], (-0.8, 0, 0.6)) and found.normal[14].tolist() == [0, -1, 0], "at its end; from inside"
-    past = ask.ray((1.0, 0, 1.0), (0, 0, -1), groups=2)
-    down = ask.ray((1.0, 0, 1.0), (np.sin(tilt), 0, -np.cos(tilt)))
+    past = ask.ray_cast((1.0, 0, 1.0), (0, 0, -1), groups=2)
+    down = ask.ray_cast((1.0, 0, 1.0), (np.sin(tilt), 0, -np.cos(tilt)))
     assert past.body == [None] and down.body == ["line"] and abs(down.distance[0] - (1 - r) / np.cos(tilt)) < 1e-13
 
 
@@ -209,7 +209,7 @@ def test_a_bent_rope_is_a_chain_of_capsules():
     x = rng.normal(size=(2000, 3)) * 1.5 + points.mean(axis=0)
     d = points[rng.integers(0, n + 1, 2000)] + rng.normal(size=(2000, 3)) * 0.15 - x
     ask = Queries(collider)
-    ours, theirs = ask.ray(x, d, 4.0, world=1), asked(other).ray(x, d, 4.0)
+    ours, theirs = ask.ray_cast(x, d, 4.0, world=1), asked(other).ray(x, d, 4.0)
     met = np.isfinite(ours.distance)
     assert np.array_equal(met, np.isfinite(theirs.distance)) and {b or "" for b in ours.body} <= {"", "line", "post"}
     off, lean = (np.abs(a[met] - b[met]).max() for a, b in ((ours.distance, theirs.distance), (ours.normal, theirs.normal)))
@@ -217,7 +217,7 @@ def test_a_bent_rope_is_a_chain_of_capsules():
     rays /= np.linalg.norm(rays, axis=1, keepdims=True)
     fan = Fan(Sight(collider), 1, np.zeros(3), np.array([0.0, 0, 0, 1]), rays, np.ones(600), (20, 30), (0.0, 30.0), {1}, 1)
     fan.look()
-    alone, seen, hit = ask.ray((0, 0, 3.0), rays, 30.0, world=1, groups=1), fan.value.numpy()[:, 1], fan.bodies()[:, 1] == 3
+    alone, seen, hit = ask.ray_cast((0, 0, 3.0), rays, 30.0, world=1, groups=1), fan.value.numpy()[:, 1], fan.bodies()[:, 1] == 3
     apart = np.abs(seen[hit] - alone.distance[hit]).max()
     print(f"{met.sum()} of {len(x)} rays meet rope or ball: off by {off:.1e} m, normals by {lean:.1e}; "
           f"a fan of {len(rays)}: {hit.sum()}, off by {apart:.1e} m")  # fmt: skip

@@ -25,7 +25,7 @@ def door():
     scene = sh.Scene()
     scene.add_body("door", sh.Box(0.9, 0.04, 2.0), mass=26.0, position=(0.45, 0, 1))
     scene.add_joint("hinge", sh.Revolute("z", limit=(0, 2.0), friction=20.0), scene.world, "door", position=(0, 0, 1))
-    scene.add_control("push", "joint/hinge.torque", scale=60.0, keys=("w", "s"), pad="-axis 1")
+    scene.add_input("push", "joint/hinge.torque", scale=60.0, keys=("w", "s"), pad="-axis 1")
     return sh.Simulation(scene, 0.01, solver="sequential")
 
 
@@ -114,7 +114,7 @@ def test_no_datagram_ends_the_command_thread():
         send('{"token":"secret","control":"push","value":7}')  # the thread still listens
         while not stream.taken and time.monotonic() < end:
             time.sleep(0.01)
-        assert stream.taken == 1 and rt.post(lambda sim: sim.controls.command("push")).result(5) == 1.0
+        assert stream.taken == 1 and rt.post(lambda sim: sim.inputs.command("push")).result(5) == 1.0
 
 
 def test_a_refusal_on_a_websocket_names_the_field():
@@ -153,7 +153,7 @@ def fuzz_commands(count):
     for what in stream.rt.posted:
         if callable(what):
             what(sim)
-    assert -1 <= sim.controls.command("push") <= 1
+    assert -1 <= sim.inputs.command("push") <= 1
     return stream.taken, stream.refused
 
 

@@ -53,7 +53,7 @@ def heap(shapes):
     scene.add_ground()
     for i in range(6):
         at = (0.03 * i, 0.02 * (i % 3), 0.2 + 0.3 * i)
-        scene.add_body(f"body {i}", shapes[i % len(shapes)], position=at, spin=(0.3, 0.2, 0.1 * i))
+        scene.add_body(f"body {i}", shapes[i % len(shapes)], position=at, angular_velocity=(0.3, 0.2, 0.1 * i))
     return sh.Simulation(scene, 2e-3, solver="sequential")
 
 

@@ -20,7 +20,7 @@ def balls(seed, count, friction, moving, branching=1, **laws):
         axis = np.cross([1.0, 0, 0], way)
         turn = quat_exp(axis / np.linalg.norm(axis) * np.arccos(way[0]))
         mass = float(10 ** rng.uniform(-0.5, 0.5))
-        motion = {"spin": 3 * rng.normal(size=3)} if moving else {}
+        motion = {"angular_velocity": 3 * rng.normal(size=3)} if moving else {}
         scene.add_body(f"b{i}", mass=mass, inertia=INERTIA * mass, position=ends[base] + 0.15 * way, rotation=turn, **motion)
         scene.add_joint(f"j{i}", sh.Spherical(friction=friction, **laws), names[base], f"b{i}", position=ends[base])
         ends.append(ends[base] + 0.3 * way)

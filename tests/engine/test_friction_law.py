@@ -18,7 +18,7 @@ def chain(seed):
         along = rng.normal(size=3)
         along *= 0.3 / np.linalg.norm(along)
         Q = quat_to_matrix(quat_exp(rng.normal(size=3)))
-        moving = {} if rests else {"spin": 3 * rng.normal(size=3), "velocity": 0.5 * rng.normal(size=3)}
+        moving = {} if rests else {"angular_velocity": 3 * rng.normal(size=3), "velocity": 0.5 * rng.normal(size=3)}
         mass, inertia = float(rng.uniform(0.2, 1)), Q @ np.diag(2e-3 * rng.uniform(1, 2, 3)) @ Q.T
         scene.add_body(f"b{i}", mass=mass, inertia=inertia, position=at + 0.5 * along, **moving)
         bounds.append(float(10 ** rng.uniform(-2, 0.3)))

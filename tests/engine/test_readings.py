@@ -88,7 +88,7 @@ def test_the_guard_measures_forces_on_bodies_and_on_axes():
     sim = chain([1.0, 0.5, 0.2], 1e-3)
     sim.body("b2").apply_force((3.0, 0, 5.0), once=False)
     sim.body("b0").apply_torque((0.0, 0.7, 0.0), once=False)
-    sim.joint("j1").force = 0.4
+    sim.joint("j1").effort = 0.4
     energy = sim.energy().total
     sim.step(300)
     assert abs(sim.energy().total - energy) > 0.1
@@ -123,7 +123,7 @@ def test_a_tolerance_is_an_impulse_by_which_laws_may_be_missed(tolerance, held):
     scene.add_body("wheel", sh.Box(0.3, 0.2, 0.1), mass=1.0)
     scene.add_joint("j", sh.Revolute("z", friction=0.1), "world", "wheel", position=(0, 0, 0))
     sim = sh.Simulation(scene, 1e-3, solver="direct", tolerance=tolerance, sleep=False)
-    sim.joint("j").force = 0.2
+    sim.joint("j").effort = 0.2
     sim.step(20)
     assert sim.solver._lean
     assert (abs(sim.joint("j").velocity) < 1e-12) == held
@@ -135,7 +135,7 @@ def test_the_guard_measures_moments_commanded_in_a_ball(laws):
     sim = chain([1.0, 0.5], 1e-3, sh.Spherical(**laws))
     rng = np.random.default_rng(3)
     for _ in range(20):
-        sim.joint("j0").force = 2 * rng.normal(size=3)
+        sim.joint("j0").effort = 2 * rng.normal(size=3)
         sim.step(5)
     assert sim.solver._lean
     assert sim.health().energy_error < 1e-6

@@ -44,7 +44,7 @@ def between_trees():
     """Two pendulums and a rope that sags between them."""
     scene = sh.Scene()
     for name, x in (("a", 0.0), ("b", 1.5)):
-        scene.add_body(name, sh.Box(0.1, 0.1, 1), mass=3.0, position=(x, 0.1, -0.5), spin=(0.5, 0, 0))
+        scene.add_body(name, sh.Box(0.1, 0.1, 1), mass=3.0, position=(x, 0.1, -0.5), angular_velocity=(0.5, 0, 0))
         scene.add_joint(f"hold {name}", sh.Spherical(), "world", name, position=(x, 0.1, 0))
     scene.add_rope("rope", points=[(0, 0.1, -1), (0.7, 0.1, -1.6), (1.5, 0.1, -1)], attach=("a", "b"), EI=0.05, **ROPE)
     return scene
@@ -136,7 +136,7 @@ def test_so_it_is_where_velocities_are_fitted(make, command, monkeypatch):
 def test_momenta_and_energy_in_the_air():
     """A tree that floats, with a rope between two of its links, one to a body beside it, and one with a free end."""
     scene = sh.Scene(gravity=(0, 0, 0))
-    scene.add_body("a", sh.Box(1, 0.2, 0.2), mass=5.0, position=(0, 0, 0), spin=(0, 1, 0.5))
+    scene.add_body("a", sh.Box(1, 0.2, 0.2), mass=5.0, position=(0, 0, 0), angular_velocity=(0, 1, 0.5))
     scene.add_body("b", sh.Box(1, 0.2, 0.2), mass=4.0, position=(1, 0, 0), velocity=(0, 0.3, 0))
     scene.add_joint("ab", sh.Spherical(), "a", "b", position=(0.5, 0, 0))
     scene.add_body("c", sh.Sphere(0.1), mass=1.0, position=(1.5, 1.1, 0), velocity=(0.2, 0, 0.4))

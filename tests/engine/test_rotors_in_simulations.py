@@ -19,9 +19,9 @@ def gyrocompass(dt):
     turning, axis = np.array([2.0, 0.0, 1.0]), np.array([math.cos(0.5), math.sin(0.5), 0.0])
     turned = (0, 0, math.sin(0.25), math.cos(0.25))
     scene = sh.Scene(gravity=(0, 0, 0))
-    scene.add_body("platform", mass=1.0, inertia=(1, 1, 1), motion="kinematic", spin=turning)
-    scene.add_body("frame", mass=1.0, inertia=(0.003, 0.003, 0.003), spin=turning, rotation=turned)
-    scene.add_body("rotor", mass=1.0, inertia=(0.02, 0.012, 0.012), spin=turning + 300 * axis, rotation=turned)
+    scene.add_body("platform", mass=1.0, inertia=(1, 1, 1), motion="kinematic", angular_velocity=turning)
+    scene.add_body("frame", mass=1.0, inertia=(0.003, 0.003, 0.003), angular_velocity=turning, rotation=turned)
+    scene.add_body("rotor", mass=1.0, inertia=(0.02, 0.012, 0.012), angular_velocity=turning + 300 * axis, rotation=turned)
     scene.add_joint("gimbal", sh.Revolute("z"), "platform", "frame", position=(0, 0, 0))
     scene.add_joint("axle", sh.Revolute("x"), "frame", "rotor", position=(0, 0, 0), rotation=turned)
     return sh.Simulation(scene, dt)
@@ -42,9 +42,11 @@ def test_a_gyrocompass_points_where_it_should(dt, most, recwarn):
 def drone(dt=2e-3, worlds=1, asymmetric=0.0, laws=None):
     """A free body of 2 kg with two wheels on hinges askew."""
     scene = sh.Scene(gravity=(0, 0, 0))
-    scene.add_body("body", sh.Box(0.4, 0.3, 0.2), mass=2.0, spin=(0.3, -0.2, 0.5))
+    scene.add_body("body", sh.Box(0.4, 0.3, 0.2), mass=2.0, angular_velocity=(0.3, -0.2, 0.5))
     for i, axis in enumerate(((0.0, 0.6, 0.8), (1.0, 0.0, 0.0))):
-        scene.add_body(f"wheel {i}", mass=0.5, inertia=sym(axis, asymmetric), position=(0.2 * i, 0.1, 0.1), spin=(0.3, -0.2, 0.5))
+        scene.add_body(
+            f"wheel {i}", mass=0.5, inertia=sym(axis, asymmetric), position=(0.2 * i, 0.1, 0.1), angular_velocity=(0.3, -0.2, 0.5)
+        )
         scene.add_joint(f"axle {i}", sh.Revolute(axis, **(laws or {})), "body", f"wheel {i}", position=(0.2 * i, 0.1, 0.1))
     sim = sh.Simulation(scene, dt, worlds=worlds)
     for i, speed in enumerate((200.0, -300.0)):
@@ -140,8 +142,8 @@ def test_a_rotor_that_comes_off_flies_on():
     sim.step(5)
     angular = sim.momentum().angular
     sim.joint("axle 0").enabled = False
-    spin, energy = np.array(sim.body("wheel 0").spin), sim.energy().total
+    spin, energy = np.array(sim.body("wheel 0").angular_velocity), sim.energy().total
     sim.step(20)
-    assert abs(np.linalg.norm(sim.body("wheel 0").spin) / np.linalg.norm(spin) - 1) < 1e-3
+    assert abs(np.linalg.norm(sim.body("wheel 0").angular_velocity) / np.linalg.norm(spin) - 1) < 1e-3
     np.testing.assert_allclose(sim.momentum().angular, angular, atol=1e-12)
     assert abs(sim.energy().total / energy - 1) < 1e-12

@@ -42,7 +42,7 @@ def mechanism():
 
 def simulate(specialize, worlds=1, scene=mechanism, **options):
     sim = sh.Simulation(scene(), 1e-3, specialize=specialize, worlds=worlds, **options)
-    sim.body("c").spin = np.linspace(1, 2, worlds)[:, None] * [2.0, -3.0, 1.0] if worlds > 1 else [2.0, -3.0, 1.0]
+    sim.body("c").angular_velocity = np.linspace(1, 2, worlds)[:, None] * [2.0, -3.0, 1.0] if worlds > 1 else [2.0, -3.0, 1.0]
     return sim
 
 
@@ -146,7 +146,7 @@ def test_a_cpu_takes_the_generic_form_unless_told():
 
 def test_many_steps_a_call_are_the_same_as_one_by_one_and_a_world_is_the_same_in_a_batch():
     a, b, alone = simulate(True, 3), simulate(True, 3), simulate(True)
-    alone.body("c").spin = np.asarray(a.body("c").spin)[1]
+    alone.body("c").angular_velocity = np.asarray(a.body("c").angular_velocity)[1]
     a.step(40)
     for _ in range(40):
         b.step()
@@ -373,7 +373,7 @@ def test_the_rule_that_chooses_the_form_on_a_gpu_knows_rows_beside_a_tree():
 def test_code_is_known_before_the_start_of_a_scene_is_found():
     """So that a GPU compiles it meanwhile; other values of laws need no other code, other laws do."""
     early = []
-    model = mechanism().build(3, begin=lambda one: early.append(Specialized(Plan(one), one, one.control(), True)))
+    model = mechanism().build(3, begin=lambda one: early.append(Specialized(Plan(one), one, one.commands(), True)))
     plan, control = Plan(model), model.control()
     assert Specialized(plan, model, control, True).body == early[0].body
     for x in (control.servo_kp, control.servo_position, control.friction_static):
@@ -425,7 +425,7 @@ def test_random_trees_with_all_laws_make_the_same_steps_in_both_forms(seed, monk
     monkeypatch.setitem(trees.ACTED, "double", 1.0)  # solved to rounding
     sims = [sh.Simulation(random_tree(seed), 1e-3, specialize=s, sleep=False) for s in (True, False)]
     for sim in sims:
-        sim.body("b6").spin = [3.0, -2.0, 1.0]
+        sim.body("b6").angular_velocity = [3.0, -2.0, 1.0]
         sim.step(50)
         for _ in range(50):
             sim.step()

@@ -210,14 +210,14 @@ def test_replay_runs_no_code_unless_it_is_trusted(tmp_path, capsys, monkeypatch)
     marker, script, file = tmp_path / "ran", tmp_path / "evil.py", tmp_path / "run.mcap"
     script.write_text(SCRIPT.format(marker=str(marker)))
     sim = door()
-    with sim.record_to(file, name=str(script)):
+    with sim.record_file(file, name=str(script)):
         sim.step(20)
     assert arguments.main(["replay", str(file)]) == 0 and not marker.exists()
     assert "equal in every bit" in capsys.readouterr().out
     assert arguments.main(["view", str(file), "--html", str(tmp_path / "a.html")]) == 0 and not marker.exists()
     monkeypatch.setattr("sharnir.runtime.record_writer.described", lambda sim: "")
     sim = door()
-    with sim.record_to(file, name=str(script)):
+    with sim.record_file(file, name=str(script)):
         sim.step(20)
     for command in (["replay", str(file)], ["view", str(file), "--html", str(tmp_path / "b.html")]):
         assert arguments.main(command) == 2 and not marker.exists()
@@ -278,7 +278,7 @@ def test_roots_of_a_recording(tmp_path, monkeypatch):
     sim = door()
     scene = f'{HINGE}[terrain.t]\nheights = {{type = "from_file", path = "{tmp_path}/hills.csv", size = [1, 1]}}\n'
     monkeypatch.setattr("sharnir.runtime.record_writer.described", lambda sim: scene)
-    with sim.record_to("run.mcap"):
+    with sim.record_file("run.mcap"):
         sim.step(2)
     found = sh.Recording("run.mcap")
     with pytest.raises(sh.SceneFileError, match="a file inside the roots"):

@@ -38,7 +38,7 @@ class Pair:
         trees = {name for name, _ in self.made.joints.values()}
         for name in [name for name in scene.joints if name not in trees]:
             del scene.joints[name]
-        for kind in (scene.gears, scene.cables, scene.springs, scene.controls):
+        for kind in (scene.gears, scene.cables, scene.springs, scene.inputs):
             kind.clear()
         self.model = scene.build()
         self.tree = dyn.links(self.model)
@@ -176,7 +176,7 @@ def test_a_model_with_everything(model, tmp_path):
     assert hinge.drive.kp == 40 and hinge.drive.kd == 2 and spin.drive.armature == 0.5
     assert isinstance(joints["ball joint"].joint, sh.Spherical) and isinstance(joints["loose"].joint, sh.Free)
     assert scene.gears["screw"].ratio == 3 and scene.springs["string"].rest == 0.7 and scene.springs["string"].stiffness == 30
-    assert scene.controls["push"].scale == 5 and scene.controls["turn"].target == "joint/hinge.position"
+    assert scene.inputs["push"].scale == 5 and scene.inputs["turn"].target == "joint/hinge.position"
     assert scene.options == {"dt": 0.004} and scene.gravity[2] == -9.8
     floor = scene.touch.bodies["world"]
     assert floor.parts[0].kind == "plane" and floor.parts[0].material.friction == 0.8

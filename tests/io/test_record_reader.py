@@ -26,7 +26,9 @@ def door(**options):
 def crate(**_):
     scene = sh.Scene()
     scene.add_ground()
-    scene.add_body("crate", sh.Box(0.4, 0.3, 0.2), mass=5.0, position=(0, 0, 0.11), velocity=(1.0, 0.2, 0), spin=(0, 0, 3.0))
+    scene.add_body(
+        "crate", sh.Box(0.4, 0.3, 0.2), mass=5.0, position=(0, 0, 0.11), velocity=(1.0, 0.2, 0), angular_velocity=(0, 0, 3.0)
+    )
     return sh.Simulation(scene, 2e-3, solver="sequential")
 
 
@@ -38,7 +40,7 @@ def drive(sim, rng, n):
     for k in range(n):
         what = rng.integers(12)
         if what < 4 and hinge:
-            hinge.force = float(rng.normal(0, 30)) - 2 * hinge.velocity
+            hinge.effort = float(rng.normal(0, 30)) - 2 * hinge.velocity
         elif what == 4:
             body.apply_force(rng.normal(0, 20, 3))
         elif what == 5 and rng.random() < 0.3:
@@ -65,7 +67,7 @@ def drive(sim, rng, n):
 def test_replay_is_bit_for_bit_whatever_was_done(make, solver, tmp_path):
     sim = make(solver=solver)
     sim.step(3)
-    with sim.record_to(tmp_path / "run.mcap") as recorder:
+    with sim.record_file(tmp_path / "run.mcap") as recorder:
         drive(sim, np.random.default_rng(3), 200)
     recording = sh.Recording(tmp_path / "run.mcap")
     twin = make(solver=solver)
@@ -78,10 +80,10 @@ def test_replay_is_bit_for_bit_whatever_was_done(make, solver, tmp_path):
 
 def test_a_motion_that_differs_is_told_with_its_step_and_quantity(tmp_path):
     sim = door()
-    with sim.record_to(tmp_path / "run.mcap"):
+    with sim.record_file(tmp_path / "run.mcap"):
         sim.joint("hinge").velocity = 1.0
         sim.step(30)
-        sim.joint("hinge").force = 5.0
+        sim.joint("hinge").effort = 5.0
         sim.step(20)
     recording = sh.Recording(tmp_path / "run.mcap")
     contents = recording._contents.messages
@@ -101,7 +103,7 @@ def test_values_are_those_that_were(tmp_path):
     sim = door()
     sim.joint("hinge").velocity = 1.5
     path = tmp_path / "run.mcap"
-    with sim.record_to(path, rate=50), sim.record("joint/hinge.q", "joint/hinge.qd", "body/door.position", every=10) as log:
+    with sim.record_file(path, rate=50), sim.record("joint/hinge.q", "joint/hinge.qd", "body/door.position", every=10) as log:
         sim.step(500)
     recording = sh.Recording(path)
     assert np.allclose(recording.time, log.time, atol=1e-9) and len(recording) == 51
@@ -120,7 +122,7 @@ def test_others_read_it(tmp_path):
     reader = pytest.importorskip("mcap.reader")
     sim = door()
     path = tmp_path / "run.mcap"
-    with sim.record_to(path):
+    with sim.record_file(path):
         sim.step(100)
     with path.open("rb") as stream:
         read = reader.make_reader(stream, validate_crcs=True)
@@ -138,7 +140,7 @@ def test_others_read_it(tmp_path):
 def test_a_file_that_ends_anywhere_opens_or_says_why(tmp_path):
     sim = door()
     path = tmp_path / "run.mcap"
-    with sim.record_to(path):
+    with sim.record_file(path):
         for _ in range(4):
             sim.step(50)
             time.sleep(0.1)
@@ -171,10 +173,10 @@ def kill_while_recording(sim, path, after):
         try:
 
             def control(sim):
-                sim.joint("hinge").force = 20.0 if sim.time % 1 < 0.5 else -20.0
+                sim.joint("hinge").effort = 20.0 if sim.time % 1 < 0.5 else -20.0
                 os.write(mouth, b".")
 
-            with sim.record_to(path):
+            with sim.record_file(path):
                 sh.RealTime(sim, rate=500, control=control).run(60.0)
         finally:
             os._exit(1)
@@ -220,10 +222,10 @@ def test_ten_minutes_of_random_driving(tmp_path, example):
     path = tmp_path / "drive.mcap"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sh.StepWarning)
-        with sim.record_to(path) as recorder:
+        with sim.record_file(path) as recorder:
             while sim.time < 60 * minutes:
-                for name, given in sim.controls.inputs.items():
-                    sim.controls[name] = float(rng.uniform(given.low, given.high))
+                for name, given in sim.inputs.described.items():
+                    sim.inputs[name] = float(rng.uniform(given.low, given.high))
                 for _ in range(max(1, round(0.5 / sim.dt))):
                     sim.step(budget=2e-3)
     recording = sh.Recording(path)
@@ -255,9 +257,9 @@ def test_checkpoints_and_recordings_are_not_confused(tmp_path):
     with pytest.raises(sh.SimulationError, match="cannot be read"):
         sh.Recording(tmp_path / "nowhere.mcap")
     with pytest.raises(sh.SimulationError, match="one world on the CPU, got 2"):
-        door(worlds=2).record_to(tmp_path / "b.mcap")
-    with sim.record_to(tmp_path / "c.mcap"), pytest.raises(sh.SimulationError, match="is being recorded already"):
-        sim.record_to(tmp_path / "d.mcap").__enter__()
+        door(worlds=2).record_file(tmp_path / "b.mcap")
+    with sim.record_file(tmp_path / "c.mcap"), pytest.raises(sh.SimulationError, match="is being recorded already"):
+        sim.record_file(tmp_path / "d.mcap").__enter__()
     with pytest.raises(sh.SimulationError, match="is no checkpoint of sharnir"):
         checkpoint.restore(sim, (tmp_path / "c.mcap").read_bytes(), "c")
 
@@ -270,12 +272,12 @@ def test_controls_and_ropes_are_recorded_and_exported(tmp_path):
     scene.add_joint("rail", sh.Prismatic("x"), scene.world, "cart", position=(0, 0, 0))
     scene.add_rope("tail", (0, 0, 0), (-1, 0, 0), segments=6, radius=0.01, mass_per_length=0.1, EI=0.01, GJ=0.01,
                    attach=("cart", None))  # fmt: skip
-    scene.add_control("push", "joint/rail.force", scale=20.0, rate=40.0)
+    scene.add_input("push", "joint/rail.force", scale=20.0, rate=40.0)
     sim = sh.Simulation(scene, 5e-3)
     path = tmp_path / "cart.mcap"
-    with sim.record_to(path, rate=50):
+    with sim.record_file(path, rate=50):
         for k in range(10):
-            sim.controls["push"] = 1.0 if k % 4 < 2 else -0.5
+            sim.inputs["push"] = 1.0 if k % 4 < 2 else -0.5
             sim.step(10)
     recording = sh.Recording(path)
     replayed = recording.replay(sh.Simulation(scene, 5e-3))
@@ -304,7 +306,7 @@ def test_from_the_command_line(tmp_path, capsys):
     assert "MB a minute" in said and "equal in every bit" in said and (tmp_path / "door.csv").exists()
     assert main(["replay", str(tmp_path / "none.mcap")]) == 1
     sim = door(iterations=15)
-    with sim.record_to(out):
+    with sim.record_file(out):
         sim.step(20)
     assert "[body.door]" in sh.Recording(out).scene and main(["replay", str(out)]) == 0, "its scene is in it"
 

@@ -102,7 +102,7 @@ def test_the_model_of_a_saved_scene_moves_alike(tmp_path):
     text = scene_text(made.model.told)
     again = sh.Simulation(read_text(text), made.dt, solver="sequential")
     for sim in (made, again):
-        sim.joint("hinge").force = 50.0
+        sim.joint("hinge").effort = 50.0
         sim.step(30)
     assert np.array_equal(made.q, again.q) and np.array_equal(made.qd, again.qd) and made.qd[0] > 1
 
@@ -145,10 +145,10 @@ def test_every_kind_of_object_comes_back(tmp_path):
     scene.ignore(names[0], names[2])
     scene.set_pair(names[0], "world", sh.Material(0.1))
     scene.add_belt("j0", "world", sh.Box(1, 1, 1), radius=0.2)
-    scene.add_cast_wheel("rim", names[1], sh.Sphere(0.1), axis=(0, 1, 0), radius=0.1, inertia=0.2, drive=sh.Servo(kd=3.0))
+    scene.add_raycast_wheel("rim", names[1], sh.Sphere(0.1), axis=(0, 1, 0), radius=0.1, inertia=0.2, drive=sh.Servo(kd=3.0))
     mesh = sh.Box(1, 2, 3).mesh()
     scene.add_body("mesh", sh.Compound(sh.Mesh(mesh), sh.Sphere(0.1, position=(0, 0, 2))), density=800.0)
-    scene.add_control("j0", "joint/j0.command", rate=2.0, keys=("w", "s"), about="{part}")
+    scene.add_input("j0", "joint/j0.command", rate=2.0, keys=("w", "s"), about="{part}")
     again = round_trip(scene, tmp_path)
     assert again.joints["j0"].axes[0].drive.battery is again.joints["j1"].axes[1].drive.battery
     assert difference(content(scene), content(said_again(scene.told())), "") is None
@@ -165,7 +165,7 @@ def test_scene_file_of_the_examples(name, scene_of):
     problems, _ = check_file(SCENES / f"{name}.toml")
     assert not problems
     if name == "trailer_hitch":
-        assert list(sh.load_scene(SCENES / f"{name}.toml").controls) == ["throttle", "steer", "brake"]
+        assert list(sh.load_scene(SCENES / f"{name}.toml").inputs) == ["throttle", "steer", "brake"]
     if name in SAME:
         scene, wanted = sh.load_scene(SCENES / f"{name}.toml"), scene_of(SAME[name])
         for kind in ("bodies", "joints"):

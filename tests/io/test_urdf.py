@@ -653,4 +653,4 @@ def test_an_example_arm_moves():
     sim = sh.Simulation(scene, dt=1e-3)
     sim.run(0.1)
     assert 0.1 < abs(sim.joint("shoulder_lift_joint").velocity) < 10
-    assert np.abs(sim.gaps()).max() < 1e-3
+    assert np.abs(sim.constraint_error()).max() < 1e-3

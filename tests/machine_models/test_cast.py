@@ -15,7 +15,7 @@ both = pytest.mark.parametrize("solver", ["sequential", "direct"])
 
 
 def car(tyre=None, rolling=0.0, steering=None, drive=None, suspension=None, centre=0.5):
-    one = sh.Wheel(0.3, 0.2, 20.0, friction=0.8, tyre=tyre, rolling=rolling, cast=True)
+    one = sh.Wheel(0.3, 0.2, 20.0, friction=0.8, tyre=tyre, rolling=rolling, raycast=True)
     axles = {
         "front": Axle(1.2, one, 1.4, steering=steering, suspension=suspension),
         "rear": Axle(-1.2, one, 1.4, drive=drive, suspension=suspension),
@@ -142,7 +142,7 @@ def test_worlds_have_their_own_wheels_and_a_snapshot_has_them(solver):
 
 def test_what_cast_wheels_refuse():
     with pytest.raises(sh.SceneError, match="cast is True or False, and False of a wheel with rollers"):
-        sh.Wheel(0.3, 0.2, 20.0, cast=True, rollers=0.7)
+        sh.Wheel(0.3, 0.2, 20.0, raycast=True, rollers=0.7)
     with pytest.raises(sh.SceneError, match=r"wheel 'car rear left'.*Servo of its speed or torque, with kp=0"):
         put(car(drive=sh.DCMotor()), 0.01)
     scene = sh.Scene()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.machine_models.inputs import Controls, Input
+from sharnir.machine_models.inputs import Input, Inputs
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def driven():
 
     def make(**given):
         sim = sh.Simulation(scene, 0.01, **given)
-        return sim, Controls(sim, [Input("turn", turn, low=-2.0, high=2.0, rate=1.0, about="rad/s")])
+        return sim, Inputs(sim, [Input("turn", turn, low=-2.0, high=2.0, rate=1.0, about="rad/s")])
 
     return make
 
@@ -68,4 +68,4 @@ def test_inputs_that_cannot_be(given, words):
     with pytest.raises(sh.SceneError, match=words):
         Input(**{"name": "boom", "act": print, **given})
     with pytest.raises(sh.SceneError, match="twice"):
-        Controls(None, [Input("a", print), Input("a", print)])
+        Inputs(None, [Input("a", print), Input("a", print)])

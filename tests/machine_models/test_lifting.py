@@ -9,7 +9,7 @@ import sharnir as sh
 from sharnir.machine_models.crane import MobileCrane
 from sharnir.machine_models.excavator import Excavator
 from sharnir.machine_models.forklift import Forklift
-from sharnir.machine_models.inputs import Controls
+from sharnir.machine_models.inputs import Inputs
 from sharnir.machine_models.truck import Truck
 
 
@@ -25,7 +25,7 @@ def test_jacks_lift_a_crane_and_carry_its_weight():
     crane = MobileCrane(jacks=True)
     crane.add(scene)
     sim = sh.Simulation(scene, dt=0.01)
-    hands = Controls(sim, crane.inputs())
+    hands = Inputs(sim, crane.inputs())
     hands.step(20)
     hands["jacks"] = 0.5
     hands.step(60)
@@ -46,7 +46,7 @@ def test_a_crane_lifts_by_its_parts_and_its_oil():
     crane = MobileCrane()
     crane.add(scene, heading=0.3)
     sim = sh.Simulation(scene, 0.02)
-    hands = Controls(sim, crane.inputs())
+    hands = Inputs(sim, crane.inputs())
     hands.step(20)
     weight = crane.block * 9.81 / crane.parts
     show("tension of a part", float(max(abs(sim.cable("crane cable").tension / weight - 1))), 1e-3)
@@ -78,7 +78,7 @@ def test_a_hook_takes_a_load_where_it_stands(solver):
     sim.run(0.1)
     place = load.position
     show(f"fell freely, {solver}", abs(place[2] - 1.5 + 0.5 * 9.81 * 0.1 * 0.1), 1e-3)
-    load.velocity, load.spin = (0, 0, 0), (0, 0, 0)
+    load.velocity, load.angular_velocity = (0, 0, 0), (0, 0, 0)
     grip.attach()
     with pytest.raises(sh.SimulationError, match="joint 'grip': it is attached already"):
         grip.attach()
@@ -156,7 +156,7 @@ def test_an_excavator_holds_and_swings():
     digger = Excavator()
     digger.add(scene)
     sim = sh.Simulation(scene, 0.02)
-    hands = Controls(sim, digger.inputs())
+    hands = Inputs(sim, digger.inputs())
     hands.step(10)
     start = sim.body("excavator bucket").position
     hands.step(30)
@@ -176,7 +176,7 @@ def test_a_forklift_lifts_by_its_chain():
     lift = Forklift()
     lift.add(scene)
     sim = sh.Simulation(scene, 0.01)
-    hands = Controls(sim, lift.inputs())
+    hands = Inputs(sim, lift.inputs())
     hands.step(50)
     chain, forks = sim.cable("forklift chain"), sim.body("forklift forks")
     show("tension of the chain", abs(chain.tension[0] / (lift.forks * 9.81) - 1), 1e-2)
@@ -198,7 +198,7 @@ def test_a_truck_pulls_away_through_its_gears():
     truck = Truck()
     truck.add(scene)
     sim = sh.Simulation(scene, 0.01)
-    hands = Controls(sim, truck.inputs())
+    hands = Inputs(sim, truck.inputs())
     hands.step(20)
     drive, hinge = sim.joint("truck rear").drive, sim.joint("truck rear")
     hands["gear"], hands["throttle"], hands["clutch"] = 1, 0.4, 1.0

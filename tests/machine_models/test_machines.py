@@ -10,7 +10,7 @@ import pytest
 
 import sharnir as sh
 from benchmarks import machines
-from sharnir.machine_models.inputs import Controls
+from sharnir.machine_models.inputs import Inputs
 from sharnir.machine_models.krt100 import Krt100
 from sharnir.machine_models.mf4 import Mf4
 
@@ -22,7 +22,7 @@ def put(machine, dt, solver, mu, **options):
     scene.add_ground(material=sh.Material(friction=mu))
     machine.add(scene)
     sim = sh.Simulation(scene, dt, solver=solver, **options)
-    return sim, Controls(sim, machine.inputs())
+    return sim, Inputs(sim, machine.inputs())
 
 
 def test_both_solvers_pull_a_trailer_alike():
@@ -77,7 +77,7 @@ def test_mf4_goes_turns_and_stands_as_it_is_told():
     speed = float(sim.body("mf4").velocity[0])
     inputs["throttle"], inputs["turn"] = 0.0, 0.4
     inputs.step(750)
-    rate = float(sim.body("mf4").spin[2])
+    rate = float(sim.body("mf4").angular_velocity[2])
     inputs["turn"] = 0.0
     inputs.step(750)
     still = float(np.abs(sim.body("mf4").velocity).max())

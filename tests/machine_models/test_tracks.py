@@ -84,7 +84,7 @@ def test_a_pivot_turn_costs_what_the_ground_takes(solver):
     ahead = np.array([1 - 2 * z * z, 2 * z * w, 0.0])
     across = -((r @ ahead) * (force @ np.cross([0, 0, 1], ahead))).sum()  # belts turn it, friction across holds it
     print(
-        f"{solver}: {float(sim.body('hull').spin[2]):.4f} rad/s, drives {power:.2f} W, Σ μ N |u| {lost:.2f} W "
+        f"{solver}: {float(sim.body('hull').angular_velocity[2]):.4f} rad/s, drives {power:.2f} W, Σ μ N |u| {lost:.2f} W "
         f"({power / lost - 1:+.3%}); moment of the belts {pull:.3f}, of friction across {across:.3f} N·m; "
         f"off the spot by {1e3 * np.linalg.norm(place):.4f} mm"
     )
@@ -104,7 +104,7 @@ def test_on_a_slope_it_turns_and_slides_as_friction_says(solver):
     start, turned = sim.body("hull").position.copy(), 0.0
     for _ in range(24):
         sim.run(0.1)
-        turned += 0.1 * float(sim.body("hull").spin[2])
+        turned += 0.1 * float(sim.body("hull").angular_velocity[2])
     drift = np.linalg.norm((sim.body("hull").position - start)[:2]) / 2.4
     # the same by hand, over all headings: mean of the drift along the slope
     r0 = np.array([(x, y + e) for x in (-0.45, -0.15, 0.15, 0.45) for y in (-0.35, 0.35) for e in (-0.05, 0.05)])

@@ -110,7 +110,7 @@ def turn(solver, tyres, angle, speed, time, ahead=0.0):
         sim.run(0.6)
     a, b, c = (places[1] - places[0], places[2] - places[1], places[2] - places[0])
     radius = np.prod([np.linalg.norm(x) for x in (a, b, c)]) / (2 * abs(a[0] * c[1] - a[1] * c[0]))
-    return radius, float(sim.body("car").spin[2]), float(np.linalg.norm(sim.body("car").velocity[:2]))
+    return radius, float(sim.body("car").angular_velocity[2]), float(np.linalg.norm(sim.body("car").velocity[:2]))
 
 
 @pytest.mark.parametrize(("solver", "tyre"), [("sequential", None), ("sequential", TYRE), ("direct", TYRE)])

@@ -76,7 +76,7 @@ def any_case(seed):
     scene = sh.Scene(gravity=(0, 0, -9.81) if rng.random() < 0.8 else (0, 0, 0))
     count, bases, places = int(rng.integers(1, 7)), ["world"], {"world": np.zeros(3)}
     if rng.random() < 0.2:
-        moves = {"velocity": 0.5 * rng.normal(size=3), "spin": 0.7 * rng.normal(size=3)}
+        moves = {"velocity": 0.5 * rng.normal(size=3), "angular_velocity": 0.7 * rng.normal(size=3)}
         scene.add_body("cart", motion="kinematic", position=(0.2, 0.3, 0), **moves)
         bases.append("cart")
         places["cart"] = np.array([0.2, 0.3, 0])
@@ -85,7 +85,7 @@ def any_case(seed):
         base = bases[int(rng.integers(max(0, len(bases) - 3), len(bases)))]
         at = places[base] + 0.5 * rng.normal(size=3)
         mass = float(10 ** rng.uniform(-decades / 2, decades / 2))
-        thrown = {"velocity": 0.5 * rng.normal(size=3), "spin": rng.normal(size=3)} if rng.random() < 0.3 else {}
+        thrown = {"velocity": 0.5 * rng.normal(size=3), "angular_velocity": rng.normal(size=3)} if rng.random() < 0.3 else {}
         add_body(scene, f"b{i}", rng, at, mass, **thrown)
         if rng.random() < 0.9:
             make = kinds(rng)[int(rng.integers(0, 14))]
@@ -152,7 +152,11 @@ def passive_case(seed, solver, decades=1, floating=False):
     for i in range(int(rng.integers(2, 9))):
         base = list(places)[int(rng.integers(max(0, len(places) - 3), len(places)))] if places else None
         at, mass = places.get(base, np.zeros(3)) + 0.5 * rng.normal(size=3), mass_of(rng, decades)
-        thrown = {"velocity": 0.5 * rng.normal(size=3), "spin": rng.normal(size=3)} if floating or rng.random() < 0.3 else {}
+        thrown = (
+            {"velocity": 0.5 * rng.normal(size=3), "angular_velocity": rng.normal(size=3)}
+            if floating or rng.random() < 0.3
+            else {}
+        )
         add_body(scene, f"b{i}", rng, at, mass, **thrown)
         if base is not None:
             make = kinds(rng)[int(rng.integers(0, 14))]
@@ -174,7 +178,7 @@ def pair_case(seed, solver):
     rng = np.random.default_rng([seed, 77])
     scene = sh.Scene(gravity=(0, 0, 0) if rng.random() < 0.4 else (0, 0, -9.81))
     for name in "ab":
-        thrown = {"velocity": 0.5 * rng.normal(size=3), "spin": 4 * rng.normal(size=3)} if rng.random() < 0.6 else {}
+        thrown = {"velocity": 0.5 * rng.normal(size=3), "angular_velocity": 4 * rng.normal(size=3)} if rng.random() < 0.6 else {}
         size, mass = rng.choice([0.1, 0.3, 0.5, 1, 2], 3), float(rng.choice([1, 10, 30]))
         scene.add_body(name, sh.Box(*size), mass=mass, position=rng.normal(size=3), **thrown)
     if rng.random() < 0.4:

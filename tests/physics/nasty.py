@@ -33,7 +33,7 @@ def bodies_of(scene, rng, count, decades, speed):
     for i in range(count):
         scene.add_body(
             f"b{i}", sh.Box(*rng.uniform(0.1, 0.6, 3)), mass=float(10 ** rng.uniform(-decades / 2, decades / 2)),
-            position=places[i], velocity=speed * rng.normal(size=3), spin=2 * speed * rng.normal(size=3),
+            position=places[i], velocity=speed * rng.normal(size=3), angular_velocity=2 * speed * rng.normal(size=3),
         )  # fmt: skip
     return places
 

@@ -120,6 +120,6 @@ def motion(make, u, dt, steps, **options):
         if i % 10 == 9:
             for name in sim.model.body_names:
                 body = sim.body(name)
-                speeds = body.velocity * (u.time / u.length), body.spin * u.time
+                speeds = body.velocity * (u.time / u.length), body.angular_velocity * u.time
                 out.append(np.concatenate([body.position / u.length, body.rotation, *speeds]))
     return np.array(out), missed

@@ -59,7 +59,7 @@ def test_a_held_plate_feels_the_whole_wind():
     force, exact = sim.joint("held").reaction[0], 0.5 * RHO * 5.0 * 400.0
     print(f"the support holds {-force[0]:.6f} N, ½ ρ c_d A w² = {exact:.6f} N")
     assert force == pytest.approx([-exact, 0, 0], rel=1e-9, abs=1e-6)
-    assert sim.controls.events[-1].name == "wind"
+    assert sim.inputs.events[-1].name == "wind"
 
 
 def test_a_leaf_in_a_storm_stays_finite():
@@ -83,7 +83,7 @@ def test_wind_is_kept_by_snapshots_and_recordings(tmp_path):
     sim.step(50)
     assert np.array_equal(sim.body("diver").velocity, first) and sim.wind.tolist() == [3, 0, 0]
     pytest.importorskip("mcap")
-    with sim.record_to(tmp_path / "fall.mcap"):
+    with sim.record_file(tmp_path / "fall.mcap"):
         sim.step(30)
         sim.wind = (0, -8.0, 0)
         sim.step(30)

@@ -40,7 +40,7 @@ def test_a_sliding_ball_begins_to_roll(solver):
     begins = None
     while sim.time < 1.5:
         sim.step()
-        slip = sim.body("ball").velocity[0] - 0.1 * sim.body("ball").spin[1]
+        slip = sim.body("ball").velocity[0] - 0.1 * sim.body("ball").angular_velocity[1]
         if begins is None and abs(slip) < 1e-6:
             begins = sim.time
     v = sim.body("ball").velocity[0]
@@ -137,7 +137,7 @@ def test_a_grasp_does_not_creep(dt):
         scene.add_joint(f"slide {side}", sh.Prismatic("x"), scene.world, name, position=(side * 0.06, 0, 0))
     sim = sh.Simulation(scene, dt, solver="direct")
     for side in (-1, 1):
-        sim.joint(f"slide {side}").force = -200.0 * side
+        sim.joint(f"slide {side}").effort = -200.0 * side
     sim.run(0.1)
     start = sim.body("box").position.copy()
     sim.run(2.0)
@@ -152,13 +152,15 @@ def test_rolling_resistance_and_torsion_stop_a_ball(solver):
     m = sh.Material(friction=0.8, rolling=2e-3, torsion=3e-3)
     scene = sh.Scene()
     scene.add_ground(material=m)
-    scene.add_body("rolls", sh.Sphere(0.1), mass=2.0, position=(0, 0, 0.1), velocity=(1, 0, 0), spin=(0, 10, 0), material=m)
-    scene.add_body("spins", sh.Sphere(0.1), mass=2.0, position=(0, 3, 0.1), spin=(0, 0, 10), material=m)
+    scene.add_body(
+        "rolls", sh.Sphere(0.1), mass=2.0, position=(0, 0, 0.1), velocity=(1, 0, 0), angular_velocity=(0, 10, 0), material=m
+    )
+    scene.add_body("spins", sh.Sphere(0.1), mass=2.0, position=(0, 3, 0.1), angular_velocity=(0, 0, 10), material=m)
     sim = sh.Simulation(scene, 1e-3, solver=solver)
     stops = None
     while sim.time < 5.5 and stops is None:
         sim.step(5)
-        if abs(sim.body("spins").spin[2]) < 1e-3:
+        if abs(sim.body("spins").angular_velocity[2]) < 1e-3:
             stops = sim.time
     sim.run(12.0)
     far, a = sim.body("rolls").position[0], 2e-3 * G / (0.1 * 1.4)
@@ -175,13 +177,13 @@ def test_rolling_resistance_and_torsion_act_at_many_points():
     for k in range(24):
         at, ball = (0.0, 0.3 * k, 0.1), sh.Sphere(0.1)
         if k % 2:
-            scene.add_body(f"rolls {k}", ball, mass=2.0, position=at, velocity=(1, 0, 0), spin=(0, 10, 0), material=m)
+            scene.add_body(f"rolls {k}", ball, mass=2.0, position=at, velocity=(1, 0, 0), angular_velocity=(0, 10, 0), material=m)
         else:
-            scene.add_body(f"spins {k}", ball, mass=2.0, position=at, spin=(0, 0, 10), material=m)
+            scene.add_body(f"spins {k}", ball, mass=2.0, position=at, angular_velocity=(0, 0, 10), material=m)
     sim = sh.Simulation(scene, 5e-3, solver="direct")
     missed = sum(not sim.step().converged for _ in range(60))
     v = [sim.body(f"rolls {k}").velocity[0] for k in range(1, 24, 2)]
-    spin = [sim.body(f"spins {k}").spin[2] for k in range(0, 24, 2)]
+    spin = [sim.body(f"spins {k}").angular_velocity[2] for k in range(0, 24, 2)]
     slower, stiller = 2e-3 * G * sim.time / (0.1 * 1.4), 3e-3 * G * sim.time / (0.4 * 0.01)
     off = np.abs(1 - np.array(v) - slower).max() / slower, np.abs(10 - np.array(spin) - stiller).max() / stiller
     print(f"slow down by {slower:.4f} m/s, off by {off[0]:.0e} of it; by {stiller:.4f} rad/s, off by {off[1]:.0e}; {missed} "
@@ -279,7 +281,9 @@ def test_a_snapshot_continues_to_the_bit(solver):
 def test_what_rolls_fast_does_not_slip(friction):
     """A ball that rolls turns by 0.3 rad a step; its slip is that of the point that touches, not of one that has left."""
     scene, m = ground(friction)
-    scene.add_body("ball", sh.Sphere(0.1), mass=1.0, position=(0, 0, 0.1), velocity=(3, 0, 0), spin=(0, 30, 0), material=m)
+    scene.add_body(
+        "ball", sh.Sphere(0.1), mass=1.0, position=(0, 0, 0.1), velocity=(3, 0, 0), angular_velocity=(0, 30, 0), material=m
+    )
     sim = sh.Simulation(scene, 0.01, solver="direct")
     for _ in range(30):
         assert sim.step().converged
@@ -291,7 +295,13 @@ def test_a_rod_that_falls_over_its_foot_converges():
     """The foot sticks where it is while the rod turns by up to 0.08 rad a step: every step is known to be right."""
     scene, m = ground(5.0)
     scene.add_body(
-        "rod", sh.Box(0.02, 0.1, 0.4), mass=1.0, position=(0, 0, 0.2), spin=(0, 4, 0), velocity=(0.8, 0, 0), material=m
+        "rod",
+        sh.Box(0.02, 0.1, 0.4),
+        mass=1.0,
+        position=(0, 0, 0.2),
+        angular_velocity=(0, 4, 0),
+        velocity=(0.8, 0, 0),
+        material=m,
     )
     sim = sh.Simulation(scene, 0.01, solver="direct")
     rod, drifts = sim.body("rod"), []

@@ -20,11 +20,11 @@ IN_A_RUN, RUNS = 10, 11  # mechanisms in a test
 
 def readings(sim):
     """All that can be read of a simulation, as numbers."""
-    out = [sim.time, sim.energy().kinetic, sim.energy().potential, sim.energy().elastic, sim.gaps()]
+    out = [sim.time, sim.energy().kinetic, sim.energy().potential, sim.energy().elastic, sim.constraint_error()]
     out += [sim.momentum().linear, sim.momentum().angular]
     for name in sim.model.body_names:
         body = sim.body(name)
-        out += [body.position, body.rotation, body.velocity, body.spin, body.acceleration]
+        out += [body.position, body.rotation, body.velocity, body.angular_velocity, body.acceleration]
     for name in sim.model.joint_names:
         joint = sim.joint(name)
         out += [joint.dissipated, *joint.reaction]
@@ -34,7 +34,7 @@ def readings(sim):
         rope = sim.rope(name)
         out += [rope.position, rope.velocity, rope.tension, rope.moment, rope.end_force, rope.stretch]
     report = sim.solver.report
-    out += [report.residual, report.iterations, report.projected, report.parts, *report.grades.values()]
+    out += [report.residual, report.iterations, report.projected, report.substeps, *report.fallbacks.values()]
     return np.concatenate([np.ravel(np.asarray(x, float)) for x in out])
 
 
@@ -50,10 +50,10 @@ def command(sim, rng):
     elif what == 1:
         body.velocity = body.velocity + 0.5 * rng.normal(size=3)
     elif what == 2:
-        body.spin = rng.normal(size=3)
+        body.angular_velocity = rng.normal(size=3)
     elif what == 3 and joints:
         joint = sim.joint(joints[rng.integers(len(joints))])
-        joint.force = mass * rng.normal(size=joint.kind.v_size)
+        joint.effort = mass * rng.normal(size=joint.kind.v_size)
     elif what == 4 and joints:
         joint = sim.joint(joints[rng.integers(len(joints))])
         joint.enabled = not joint.enabled
@@ -198,8 +198,8 @@ def excesses(sim, steps):
         scale = max(scale, energy.kinetic + energy.elastic, start - lowest)
         assert np.isfinite(energy.total), "a number that is not finite"
         most["energy"] = max(most["energy"], (energy.total - start) / (scale + rest))
-        held = sim.control.enabled.numpy()[:, 0] != 0  # what broke is no gap
-        gaps = sim.gaps()[0][held]
+        held = sim.commands.enabled.numpy()[:, 0] != 0  # what broke is no gap
+        gaps = sim.constraint_error()[0][held]
         most["gap"] = max(most["gap"], (gaps[:, 0] / size[held]).max(initial=0.0), gaps[:, 1].max(initial=0.0))
     return most
 

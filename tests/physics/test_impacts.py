@@ -31,7 +31,7 @@ def test_a_ball_leaves_with_the_speed_that_it_had_at_the_surface(dt, e):
 def test_a_rolling_ball_keeps_its_energy():
     scene = sh.Scene()
     scene.add_ground(material=sh.Material(friction=0.8))
-    scene.add_body("ball", sh.Sphere(0.1), mass=3.0, position=(0, 0, 0.1), velocity=(3, 0, 0), spin=(0, 30, 0))
+    scene.add_body("ball", sh.Sphere(0.1), mass=3.0, position=(0, 0, 0.1), velocity=(3, 0, 0), angular_velocity=(0, 30, 0))
     sim = sh.Simulation(scene, 2e-3, solver="direct")
     start = sim.energy().total
     sim.run(2.0)
@@ -162,7 +162,7 @@ def test_an_elastic_box_keeps_its_energy(seed, dt):
     scene = sh.Scene()
     scene.add_ground(material=ELASTIC)
     turn, spin = quat_exp(rng.normal(size=3)), 3 * rng.normal(size=3)
-    shape, moves = sh.Box(*rng.uniform(0.1, 0.4, 3)), {"velocity": rng.normal(size=3), "spin": spin}
+    shape, moves = sh.Box(*rng.uniform(0.1, 0.4, 3)), {"velocity": rng.normal(size=3), "angular_velocity": spin}
     scene.add_body("box", shape, mass=1.0, position=(0, 0, 1), rotation=turn, material=ELASTIC, **moves)
     sim = sh.Simulation(scene, dt, solver="direct")
     start = sim.energy().total

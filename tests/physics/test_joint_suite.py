@@ -59,7 +59,7 @@ def random_pair(joint, side, seed, *, gravity=(0, 0, 0), dt=1e-3, solver="sequen
             rotation=random_quat(rng),
             motion="fixed" if side == f"{name} fixed" else "dynamic",
             velocity=np.zeros(3) if side == f"{name} fixed" else rng.uniform(-1, 1, 3),
-            spin=np.zeros(3) if side == f"{name} fixed" else rng.uniform(-2, 2, 3),
+            angular_velocity=np.zeros(3) if side == f"{name} fixed" else rng.uniform(-2, 2, 3),
         )
         names.append(name)
     at = rng.uniform(0, 0.5, 3)
@@ -80,7 +80,7 @@ def test_constrained_axes_hold_and_free_axes_do_no_work(name, side, solver):
         sim.step()
         for _ in range(20):
             sim.step(10)
-            worst_gap = max(worst_gap, float(sim.gaps().max()))
+            worst_gap = max(worst_gap, float(sim.constraint_error().max()))
         rows = assembly.evaluate(sim.model, sim.state)[0]
         force, torque = sim.joint("joint").reaction
         size = 1e-2 + np.linalg.norm(force) + np.linalg.norm(torque)
@@ -121,7 +121,7 @@ def test_coordinates_are_set_and_read_back(name, side):
             got[-4:] *= -1
         qd = rng.uniform(-1, 1, joint.v_size)
         view.velocity = qd if joint.v_size > 1 else qd[0]
-        errors = np.abs(got - q).max(), np.abs(np.atleast_1d(view.velocity) - qd).max(), sim.gaps().max()
+        errors = np.abs(got - q).max(), np.abs(np.atleast_1d(view.velocity) - qd).max(), sim.constraint_error().max()
         print(f"{name}, {side}: position {errors[0]:.1e}, velocity {errors[1]:.1e}, gap {errors[2]:.1e}")
         assert max(errors) < 1e-12
 
@@ -151,7 +151,7 @@ def test_speeds_are_the_rates_of_the_coordinates(name, solver):
 @SOLVERS
 @pytest.mark.parametrize("name", [n for n, j in JOINTS.items() if j.v_size])
 def test_a_force_on_a_free_axis_does_the_work_it_should(name, solver):
-    """Power of joint.force equals the gain of kinetic energy: Δ(½mv² + ½ωL) = Σ force · speed · dt."""
+    """Power of joint.effort equals the gain of kinetic energy: Δ(½mv² + ½ωL) = Σ force · speed · dt."""
     joint = JOINTS[name]
     sim = random_pair(joint, "both free", 3, dt=1e-4, solver=solver)
     view = sim.joint("joint")

@@ -17,7 +17,7 @@ def floating(seed, restitution):
     for i in range(int(rng.integers(2, 6))):
         base = list(places)[-1] if places else None
         at = places.get(base, np.zeros(3)) + 0.5 * rng.normal(size=3)
-        moves = {"velocity": 0.5 * rng.normal(size=3), "spin": 1.5 * rng.normal(size=3)}
+        moves = {"velocity": 0.5 * rng.normal(size=3), "angular_velocity": 1.5 * rng.normal(size=3)}
         add_body(scene, f"b{i}", rng, at, float(10 ** rng.uniform(-0.5, 0.5)), **moves)
         if base:
             make = kinds(rng)[int(rng.integers(1, 14))]
@@ -77,7 +77,9 @@ def test_an_inelastic_limit_stops_a_joint_and_no_more():
     """Two bars in free fall of rest: relative speed gone at the limit, energy what the locked pair has."""
     scene = sh.Scene(gravity=(0, 0, 0))
     for name, at in (("a", -0.5), ("b", 0.5)):
-        scene.add_body(name, mass=1.0, inertia=np.diag([0.01, 0.1, 0.1]), position=(at, 0, 0), spin=(0, np.sign(at), 0))
+        scene.add_body(
+            name, mass=1.0, inertia=np.diag([0.01, 0.1, 0.1]), position=(at, 0, 0), angular_velocity=(0, np.sign(at), 0)
+        )
     scene.add_joint("j", sh.Revolute("y", limit=(-0.2, 0.2)), "a", "b", position=(0, 0, 0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sh.SceneWarning)
@@ -85,8 +87,8 @@ def test_an_inelastic_limit_stops_a_joint_and_no_more():
     sim.run(1.0)
     assert abs(abs(sim.joint("j").position) - 0.2) < 1e-12
     assert abs(sim.joint("j").velocity) < 1e-9
-    spin, expected = sim.body("a").spin, sim.momentum().angular[1]
-    assert np.allclose(spin, sim.body("b").spin, atol=1e-12)
+    spin, expected = sim.body("a").angular_velocity, sim.momentum().angular[1]
+    assert np.allclose(spin, sim.body("b").angular_velocity, atol=1e-12)
     assert abs(expected) < 1e-12 and sim.energy().kinetic < 1e-12
 
 

@@ -57,7 +57,7 @@ def energies(seed, passive, worlds=WORLDS, steps=STEPS):
     sim = sh.Simulation(scene, 1e-3, worlds=worlds, solver="sequential")
     bodies = [n for n in sim.model.body_names if n != "world"]
     for i, name in enumerate(bodies):
-        sim.body(name).velocity, sim.body(name).spin = speeds[2 * i][:worlds], speeds[2 * i + 1][:worlds]
+        sim.body(name).velocity, sim.body(name).angular_velocity = speeds[2 * i][:worlds], speeds[2 * i + 1][:worlds]
     sim.step(10)  # speeds that the joints do not allow are taken off
     out, least = [sim.energy().total], 0.0
     for _ in range(steps // 5):

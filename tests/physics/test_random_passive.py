@@ -67,8 +67,8 @@ def judged(case, floating=False, steps=STEPS):
                 return "not finite"
             if energy.total > top + GAINED[case.solver] * scale + 1e-12:
                 return f"gained {energy.total - top:.2e} J beside {scale:.2e} J"
-            if np.max(sim.gaps(), initial=0.0) > OPEN[case.solver] * least:
-                return f"joints open by {np.max(sim.gaps()):.1e}"
+            if np.max(sim.constraint_error(), initial=0.0) > OPEN[case.solver] * least:
+                return f"joints open by {np.max(sim.constraint_error()):.1e}"
     except sh.SimulationError as error:
         return str(error)
     lost = np.linalg.norm(momenta(sim) - first) / np.linalg.norm(first)

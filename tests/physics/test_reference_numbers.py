@@ -77,7 +77,13 @@ def four_bar(n, dt, solver="sequential"):
     up = np.array([0, 0, np.sqrt(0.5), np.sqrt(0.5)])
     for i in range(n + 1):
         scene.add_body(
-            f"link{i}", mass=1.0, inertia=inertia, position=(i, 0.5, 0), rotation=up, velocity=(0.5, 0, 0), spin=(0, 0, -1)
+            f"link{i}",
+            mass=1.0,
+            inertia=inertia,
+            position=(i, 0.5, 0),
+            rotation=up,
+            velocity=(0.5, 0, 0),
+            angular_velocity=(0, 0, -1),
         )
         scene.add_joint(f"A{i}", sh.Revolute("z"), scene.world, f"link{i}", position=(i, 0, 0))
     for i in range(n):
@@ -116,7 +122,7 @@ def test_heavy_top(solver):
         scene = sh.Scene(gravity=(0, 0, -9.81))
         top = scene.add_body(
             "top", mass=15.0, inertia=(0.234375, 0.46875, 0.234375), position=(0, 1, 0),
-            spin=(0, 150, -4.61538), velocity=np.cross((0, 150, -4.61538), (0, 1, 0)),
+            angular_velocity=(0, 150, -4.61538), velocity=np.cross((0, 150, -4.61538), (0, 1, 0)),
         )  # fmt: skip
         scene.add_joint("tip", sh.Spherical(), scene.world, top, position=(0, 0, 0))
         sim = sh.Simulation(scene, dt, solver=solver)
@@ -128,7 +134,7 @@ def test_heavy_top(solver):
 
 def tumbling(dt, t, solver="sequential"):
     scene = sh.Scene(gravity=(0, 0, 0))
-    scene.add_body("body", mass=1.0, inertia=(1, 2, 3), spin=(0.01, 1, 0.01))
+    scene.add_body("body", mass=1.0, inertia=(1, 2, 3), angular_velocity=(0.01, 1, 0.01))
     sim = sh.Simulation(scene, dt, solver=solver)
     sim.run(t)
     return sim
@@ -138,7 +144,7 @@ def tumbling(dt, t, solver="sequential"):
 def test_tumbling_body_is_second_order(solver):
     def run(dt):
         body = tumbling(dt, 10.0, solver).body("body")
-        omega = quat_rotate(quat_conjugate(body.rotation), body.spin)
+        omega = quat_rotate(quat_conjugate(body.rotation), body.angular_velocity)
         return np.abs(omega - [-0.874573437891, 0.484996187341, 0.505001220548]).max()
 
     steps = (0.04, 0.02, 0.01)

@@ -48,14 +48,14 @@ def roll(support, shape, mass, inertia, com, turn, spin, duration, dt, low):
     r, offset = R @ support(R.T @ UP), R @ com
     scene.add_body(
         "body", shape, mass=mass, inertia=inertia, com=com, position=-r[2] * UP - offset, rotation=turn,
-        velocity=np.cross(spin, -r - offset), spin=spin, material=ground,
+        velocity=np.cross(spin, -r - offset), angular_velocity=spin, material=ground,
     )  # fmt: skip
     sim = sh.Simulation(scene, dt, solver="direct")
     rotations, spins, energies = [R], [spin], [sim.energy().total]
     for _ in range(round(duration / dt)):
         sim.step()
         rotations.append(matrix(sim.body("body").rotation))
-        spins.append(sim.body("body").spin)
+        spins.append(sim.body("body").angular_velocity)
         energies.append(sim.energy().total)
     energies = np.array(energies) - mass * G * low
     return np.array(rotations), np.array(spins), energies / energies[0]

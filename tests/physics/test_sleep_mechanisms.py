@@ -49,7 +49,7 @@ def test_doors_parked_by_friction_sleep_and_their_world_waits(solver):
     print(f"{solver}: {took:.1f} µs a step asleep, {awake:.0f} µs awake; the hinge of 15 kg carries {carried[2]:.3f} N")
     assert np.array_equal(sim.body_position, there) and np.array_equal(sim.joint("hinge b").reaction[0], carried)
     assert abs(carried[2]) == pytest.approx(15 * 9.81, rel=1e-6) and sim.body("flap").velocity.tolist() == [0, 0, 0]
-    sim.joint("fold").force = 5.0
+    sim.joint("fold").effort = 5.0
     sim.step(100)
     print(f"pushed, the flap turned by {np.degrees(sim.joint('fold').position):.1f}°, with door b awake and a asleep")
     assert asleep(sim, "a", "b", "flap") == [True, False, False] and sim.joint("fold").position > 0.02
@@ -57,7 +57,7 @@ def test_doors_parked_by_friction_sleep_and_their_world_waits(solver):
     beside = sh.Simulation(doors(), DT, solver=solver, sleep=False)
     beside.run(0.4)
     beside.step(20 + 150 + 300)
-    beside.joint("fold").force = 5.0
+    beside.joint("fold").effort = 5.0
     beside.step(100)
     off = np.abs(np.array(sim.body_position) - beside.body_position).max()
     print(f"{off:.1e} m beside doors that never slept")
@@ -150,7 +150,7 @@ def test_sleep_of_mechanisms_is_the_same_every_time_and_everywhere(tmp_path):
 
     def push(sim, many):
         sim.step(300) if many else [sim.step() for _ in range(300)]
-        sim.joint("fold").force = 5.0
+        sim.joint("fold").effort = 5.0
         sim.step(200) if many else [sim.step() for _ in range(200)]
         return np.array(sim.body_position)
 
@@ -171,7 +171,7 @@ def test_sleep_of_mechanisms_is_the_same_every_time_and_everywhere(tmp_path):
         for sim in (alone, fresh):
             sim.restore(kept) if sim is alone else None
             sim.step(10)
-            sim.joint("fold").force = 5.0
+            sim.joint("fold").effort = 5.0
             sim.step(200)
             assert np.array_equal(sim.body_position, there)
 

@@ -91,10 +91,10 @@ def test_a_force_acts_as_long_as_it_is_set(solver):
     scene.add_body("m", sh.Box(0.1, 0.1, 0.1), mass=MASS)
     scene.add_joint("j", sh.Prismatic("x"), scene.world, "m", position=(0, 0, 0))
     sim = sh.Simulation(scene, 0.01, solver=solver)
-    sim.joint("j").force = 4.0
+    sim.joint("j").effort = 4.0
     sim.step(10)
     assert sim.joint("j").velocity == pytest.approx(0.2, rel=1e-12) and sim.joint("j").position == pytest.approx(0.01, rel=1e-12)
-    sim.joint("j").force = 0.0
+    sim.joint("j").effort = 0.0
     sim.step(10)
     print(
         f"{solver}: {sim.joint('j').velocity:.15f} m/s after 4 N on 2 kg for 0.1 s, {sim.joint('j').position:.15f} m after 0.2 s"

@@ -21,7 +21,9 @@ def door(size=0.9, **options):
 def crate():
     scene = sh.Scene()
     scene.add_ground()
-    scene.add_body("crate", sh.Box(0.4, 0.3, 0.2), mass=5.0, position=(0, 0, 0.11), velocity=(1.0, 0.2, 0), spin=(0, 0, 3.0))
+    scene.add_body(
+        "crate", sh.Box(0.4, 0.3, 0.2), mass=5.0, position=(0, 0, 0.11), velocity=(1.0, 0.2, 0), angular_velocity=(0, 0, 3.0)
+    )
     return sh.Simulation(scene, 2e-3, solver="sequential")
 
 
@@ -37,7 +39,7 @@ def states(sim, n):
 def test_what_is_loaded_goes_on_bit_for_bit(make, tmp_path):
     sim = make()
     if make is door:
-        sim.joint("hinge").velocity, sim.joint("hinge").force = 2.0, 0.5
+        sim.joint("hinge").velocity, sim.joint("hinge").effort = 2.0, 0.5
         sim.body("door").mass = 20.0
         sim.joint("hinge").limit = (-0.7, 0.9)
     else:

@@ -68,12 +68,12 @@ def test_forces_once_and_lasting():
     body.apply_torque((0, 0, 0.2), once=False)
     sim.step(2)
     inertia = 0.4 * 2.0 * 0.25
-    assert body.spin[2] == pytest.approx(0.2 * 0.2 / inertia)
+    assert body.angular_velocity[2] == pytest.approx(0.2 * 0.2 / inertia)
     body.apply_torque((0, 0, 0), once=False)
-    before = body.spin
+    before = body.angular_velocity
     body.apply_force((0, 0, 1), at=body.com + [1, 0, 0])
     sim.step()
-    assert np.allclose(body.spin - before, (0, -0.1 / inertia, 0))
+    assert np.allclose(body.angular_velocity - before, (0, -0.1 / inertia, 0))
 
 
 def test_body_frame_and_centre_of_mass():
@@ -87,7 +87,7 @@ def test_body_frame_and_centre_of_mass():
     assert np.allclose(body.position, (5, 0, 0)) and np.allclose(body.com, (6, 0, 0))
     body.position = (0, 0, 0)
     assert np.allclose(body.com, (1, 0, 0))
-    body.spin = (0, 0, 2.0)
+    body.angular_velocity = (0, 0, 2.0)
     assert np.allclose(sim.momentum().angular, (0, 0, 2.0 / 6))
     for bad, word in (
         (lambda: setattr(body, "velocity", (1, 2)), "velocity"),
@@ -139,7 +139,7 @@ def test_gear_as_a_screw():
     scene.add_joint("thread", sh.Cylindrical("z"), scene.world, "nut", position=(0, 0, 0))
     scene.add_joint("pitch", sh.Gear(("thread", "z"), ("thread", "rz"), 0.01 / (2 * np.pi)))
     sim = sh.Simulation(scene, 1e-3, solver="sequential")
-    sim.joint("thread").force = (0.0, 0.1)
+    sim.joint("thread").effort = (0.0, 0.1)
     sim.run(1.0)
     z, angle = sim.joint("thread").position
     lead = 0.01 / (2 * np.pi)
@@ -160,7 +160,7 @@ def test_gear_between_two_wheels_on_one_frame():
     scene.add_joint("mesh", sh.Gear("small axle", "large axle", -2.0))
     sim = sh.Simulation(scene, 1e-3, solver="sequential")
     start = sim.momentum()
-    sim.body("small").spin = (0, 0, 10.0)
+    sim.body("small").angular_velocity = (0, 0, 10.0)
     spun = sim.momentum().angular[2]
     sim.run(1.0)
     a, b = sim.joint("small axle").velocity, sim.joint("large axle").velocity
@@ -245,7 +245,7 @@ def test_arrays_and_solver_underneath():
     """The layer for arrays and GPUs: model, state, control, solver."""
     model = falling().build(worlds=5)
     state, control = model.state(), model.control()
-    solver = sh.SolverImpulse(model, 0.01)
+    solver = sh.SolverSequential(model, 0.01)
     solver.step(state, control, n=10)
     assert state.position.shape == (2, 5)
     assert np.allclose(state.velocity.numpy()[1, :, 2], -1.0)
@@ -261,7 +261,7 @@ def arm_with_a_rope():
     return scene
 
 
-@pytest.mark.parametrize("word, kind", [("sequential", sh.SolverImpulse), ("direct", sh.SolverDirect)])
+@pytest.mark.parametrize("word, kind", [("sequential", sh.SolverSequential), ("direct", sh.SolverDirect)])
 def test_a_solver_steps_the_ropes_of_its_state(word, kind):
     scene = arm_with_a_rope()
     sim = sh.Simulation(scene, 1e-3, solver=word)
@@ -276,8 +276,8 @@ def test_a_solver_steps_the_ropes_of_its_state(word, kind):
 
 def test_states_and_scenes_that_a_solver_cannot_step_are_refused_by_name():
     model = arm_with_a_rope().build()
-    solver = sh.SolverImpulse(model, 1e-3)
-    with pytest.raises(sh.SimulationError, match=r"SolverImpulse lays out ropes in its own way: take .* solver\.model\.state"):
+    solver = sh.SolverSequential(model, 1e-3)
+    with pytest.raises(sh.SimulationError, match=r"SolverSequential lays out ropes in its own way: take .* solver\.model\.state"):
         solver.step(model.state(), model.control())
     with pytest.raises(sh.SimulationError, match="SolverRope steps ropes alone, and the model has joint 'hinge'"):
         SolverRope(model, 1e-3)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.scene.inputs import Controls, Input
+from sharnir.scene.inputs import Input, Inputs
 
 SERVO = sh.Servo(velocity=0.0, kd=100.0, max_force=1e4)
 
@@ -14,8 +14,8 @@ def scene_of(**given):
     for k, drive in enumerate((SERVO, SERVO, None)):
         scene.add_body(f"arm {k}", sh.Box(1, 0.1, 0.1), mass=1.0, position=(0, 0, k))
         scene.add_joint(f"hinge {k}", sh.Revolute("z", drive=drive), scene.world, f"arm {k}", position=(0, 0, k))
-    scene.add_control("turn", "joint/hinge [01].velocity", **({"low": -2, "high": 2, "scale": 0.5, "rate": 1.0} | given))
-    scene.add_control("push", "joint/hinge 2.torque", scale=3.0, keys=("w", "S"))
+    scene.add_input("turn", "joint/hinge [01].velocity", **({"low": -2, "high": 2, "scale": 0.5, "rate": 1.0} | given))
+    scene.add_input("push", "joint/hinge 2.torque", scale=3.0, keys=("w", "S"))
     return scene
 
 
@@ -26,11 +26,11 @@ def simulation(**given):
 def test_targets_follow_a_command_at_its_rate():
     sim = simulation()
     sim.step()
-    assert sim.joint("hinge 2").force == 0.0 and sim.controls["turn"] == 0.0
-    sim.controls["turn"] = 1.0
-    sim.controls["push"] = 1.0
+    assert sim.joint("hinge 2").effort == 0.0 and sim.inputs["turn"] == 0.0
+    sim.inputs["turn"] = 1.0
+    sim.inputs["push"] = 1.0
     sim.step(50)  # in one call
-    assert sim.controls["turn"] == pytest.approx(0.5) and sim.controls["push"] == 1.0
+    assert sim.inputs["turn"] == pytest.approx(0.5) and sim.inputs["push"] == 1.0
     sim.step(150)
     speeds = [sim.joint(f"hinge {k}").velocity for k in (0, 1)]
     inertia = (1 + 0.1**2) / 12
@@ -38,29 +38,29 @@ def test_targets_follow_a_command_at_its_rate():
     print(f"{speeds} rad/s of 0.5; pushed to {sim.joint('hinge 2').velocity:.6f} rad/s of {exact:.6f}")
     assert speeds == pytest.approx([0.5, 0.5], abs=1e-3)
     assert sim.joint("hinge 2").velocity == pytest.approx(exact, rel=1e-9)
-    times = {e.name: (e.time, e.value, e.by) for e in sim.controls.events}
+    times = {e.name: (e.time, e.value, e.by) for e in sim.inputs.events}
     assert times == {"turn": (pytest.approx(0.01), 1.0, "script"), "push": (pytest.approx(0.01), 1.0, "script")}
 
 
 def test_a_lost_operator_brings_the_safe_value():
     sim = simulation(safe=0.2)
-    sim.controls.timeout = 0.5
-    sim.controls["turn"] = 2.0
+    sim.inputs.timeout = 0.5
+    sim.inputs["turn"] = 2.0
     for _ in range(3):  # heard of in time
         sim.step(40)
-        sim.controls.heartbeat()
-    assert sim.controls["turn"] == pytest.approx(1.4)
+        sim.inputs.heartbeat()
+    assert sim.inputs["turn"] == pytest.approx(1.4)
     sim.step(51)
-    assert sim.controls.command("turn") == 2.0
+    assert sim.inputs.command("turn") == 2.0
     sim.step(2)
-    assert sim.controls.command("turn") == 0.2 and sim.controls.events[-1].kind == "lost"
+    assert sim.inputs.command("turn") == 0.2 and sim.inputs.events[-1].kind == "lost"
     sim.step(200)
-    assert sim.controls["turn"] == 0.2 and not sim.controls.busy
+    assert sim.inputs["turn"] == 0.2 and not sim.inputs.busy
 
 
 def test_held_keys_and_sticks():
     sim = simulation(returns=False)
-    controls = sim.controls
+    controls = sim.inputs
     assert controls.inputs["push"].keys == ("w", "s")
     controls.hold("push", 1)
     assert controls.command("push") == 1.0
@@ -81,19 +81,19 @@ def test_held_keys_and_sticks():
 
 def test_inputs_are_part_of_snapshots_and_resets():
     sim = simulation()
-    sim.controls["turn"] = 1.0
+    sim.inputs["turn"] = 1.0
     sim.step(30)
     before = sim.snapshot()
     sim.step(30)
     once = sim.snapshot()
-    sim.controls["turn"] = -1.0
+    sim.inputs["turn"] = -1.0
     sim.step(10)
     sim.restore(before)
     sim.step(30)
     again = sim.snapshot()
     assert once.keys() == again.keys() and all(np.array_equal(once[k], again[k]) for k in once)
     sim.reset()
-    assert sim.controls["turn"] == 0.0 and sim.controls.command("turn") == 0.0
+    assert sim.inputs["turn"] == 0.0 and sim.inputs.command("turn") == 0.0
     sim.step(5)
     assert sim.joint("hinge 0").velocity == 0.0
     with pytest.raises(sh.SimulationError, match=r"'controls'.*shape"):
@@ -124,25 +124,25 @@ def test_controls_that_cannot_be(given, words):
     scene = scene_of()
     given = {"name": "boom", "target": "joint/hinge 0.velocity"} | given
     with pytest.raises(sh.SceneError, match=words):
-        scene.add_control(given.pop("name"), given.pop("target"), **given)
-    assert list(scene.controls) == ["turn", "push"]
+        scene.add_input(given.pop("name"), given.pop("target"), **given)
+    assert list(scene.inputs) == ["turn", "push"]
 
 
 def test_inputs_with_functions_are_the_same_thing():
     scene, seen = scene_of(), []
-    scene.add_control(Input("horn", lambda sim, value: seen.append((sim.time, value)), low=0.0))
+    scene.add_input(Input("horn", lambda sim, value: seen.append((sim.time, value)), low=0.0))
     sim = sh.Simulation(scene, 0.01, solver="sequential")
     sim.step(3)
-    sim.controls["horn"] = 1.0
+    sim.inputs["horn"] = 1.0
     sim.step(3)
     assert seen == [(0.0, 0.0), (pytest.approx(0.03), 1.0)]
-    assert list(sim.controls) == ["turn", "push", "horn"]
+    assert list(sim.inputs) == ["turn", "push", "horn"]
     with pytest.raises(sh.SceneError, match="one of the two"):
         Input("horn", print, target="joint/a.force")
-    assert isinstance(sim.controls, Controls)
+    assert isinstance(sim.inputs, Inputs)
     bare = sh.Scene()
     bare.add_body("ball", sh.Sphere(1.0))
-    assert len(sh.Simulation(bare, 0.01).controls) == 0
+    assert len(sh.Simulation(bare, 0.01).inputs) == 0
 
 
 @pytest.mark.parametrize("solver", ["direct", "sequential"])
@@ -153,7 +153,7 @@ def test_a_drive_commanded_before_the_first_step_is_kept(solver, drive):
     scene.add_body("wheel", sh.Cylinder(0.2, 0.1), mass=250.0)
     acts = {"drive": sh.Servo(kd=0.0)} if drive == "servo" else {}
     scene.add_joint("axle", sh.Revolute("z", **acts), scene.world, "wheel", position=(0, 0, 0))
-    scene.add_control("motor", "joint/axle.torque", low=-9.0, high=9.0)
+    scene.add_input("motor", "joint/axle.torque", low=-9.0, high=9.0)
     sim = sh.Simulation(scene, 0.01, solver=solver)
     axle = sim.joint("axle")
     inertia = 0.5 * 250.0 * 0.2**2
@@ -162,13 +162,13 @@ def test_a_drive_commanded_before_the_first_step_is_kept(solver, drive):
         if drive == "servo":
             axle.drive.torque = value
         else:
-            axle.force = value
+            axle.effort = value
 
     for _ in range(2):
         command(5.0)
         sim.run(1.0)
         assert axle.velocity == pytest.approx(5.0 / inertia, rel=1e-5)
-        sim.controls["motor"] = -5.0
+        sim.inputs["motor"] = -5.0
         sim.run(1.0)
         assert abs(axle.velocity) < 1.1 * 5.0 / inertia * 0.01, "up to a step's worth"
         sim.reset()

@@ -47,7 +47,7 @@ def test_a_lidar_and_a_camera_see_a_rope_that_swings(solver):
     eye = np.array([0, 0, 1.0])
     rope = scan.names == "line"
     off = np.abs(off_the_line(eye + scan.points[rope], line) - 0.03).max()
-    down = sim.ray(line[10] + (0, 0, 1.0), (0, 0, -1.0))
+    down = sim.ray_cast(line[10] + (0, 0, 1.0), (0, 0, -1.0))
     image = DepthCamera(sim, "mast", width=80, height=60, field=1.2, rotation=quat_exp((0, -0.5, 0)), ignore=["line"])
     print(f"{rope.sum()} of {rope.size} rays meet a rope whose end fell to {line[-1, 2]:.3f} m: {off:.1e} m off its surface")
     assert rope.sum() > 15 and off < 1e-12 and line[-1, 2] < 2.96 and down.body == ["line"]
@@ -112,7 +112,7 @@ def test_a_lidar_stays_where_it_is_when_the_centre_of_mass_moves():
     scene.add_body("car", sh.Box(1, 1, 1), mass=5.0, position=(0, 0, 2))
     scene.add_sensor("down", "lidar", "car", position=(0, 0, -0.5), rotation=quat_exp(np.array([0, np.pi / 2, 0])), count=1)
     sim = sh.Simulation(scene, 0.01)
-    sim.body("car").centre = (0.1, 0.2, 0.3)
+    sim.body("car").com_local = (0.1, 0.2, 0.3)
     sim.step()
     assert sim.sensor("down").ranges[0] == pytest.approx(1.5, abs=1e-12)
 
@@ -138,7 +138,7 @@ def test_a_lidar_and_a_depth_image_are_single_rays(crowd):
             way = quat_rotate(np.tile(frame.rotation[w], (len(d), 1)), d)
             origin = np.tile(frame.position[w], (len(d), 1))
             unit = np.linalg.norm(d, axis=1)
-            hits = sim.ray(origin, way, 25.0 * unit, world=w)
+            hits = sim.ray_cast(origin, way, 25.0 * unit, world=w)
             own = np.array([name == "robot" for name in hits.body])
             exact = np.where(np.isfinite(hits.distance), hits.distance / unit, np.inf)[~own]
             clear = np.isfinite(exact)
@@ -178,7 +178,7 @@ def test_noise_has_the_figures_it_was_given(crowd):
 
 def spun(worlds=1, **more):
     scene = sh.Scene(gravity=(0, 0, -10))
-    scene.add_body("arm", sh.Box(1, 0.1, 0.1), mass=2.0, position=(0.5, 0, 0), spin=(0, 0, 2.0), velocity=(0, 1, 0))
+    scene.add_body("arm", sh.Box(1, 0.1, 0.1), mass=2.0, position=(0.5, 0, 0), angular_velocity=(0, 0, 2.0), velocity=(0, 1, 0))
     scene.add_joint("axle", sh.Revolute("z"), scene.world, "arm", position=(0, 0, 0))
     scene.add_body("post", sh.Box(0.1, 0.1, 1), position=(3, 0, 0), motion="fixed")
     scene.add_sensor("imu", "imu", "arm", position=(0.5, 0, 0), **more)
@@ -274,7 +274,7 @@ def test_sensors_fail_and_are_repaired():
     repair(sim)
     sim.step()
     assert np.isfinite(imu.rate).all() and abs(imu.rate[2] - 2.0) < 0.06
-    seen = [(e.name, e.value) for e in sim.controls.events if e.kind == "failure"][:4]
+    seen = [(e.name, e.value) for e in sim.inputs.events if e.kind == "failure"][:4]
     assert seen == [("sensor frozen/imu", 1.0), ("sensor bias/wire", 1.0), ("sensor frozen/imu", 0.0), ("sensor bias/wire", 0.0)]
     wrong = [
         ("sensor wet", "imu", {}, "one of 'motor'.*'sensor frozen'"),
@@ -296,7 +296,12 @@ def test_sensors_come_through_files_and_recordings(tmp_path):
     scene = sh.Scene()
     scene.add_ground()
     scene.add_body(
-        "car", sh.Box(1, 0.5, 0.3), position=(0, 0, 0.4), velocity=(1, 0, 0), spin=(0, 0, 1), material=sh.Material(0.0)
+        "car",
+        sh.Box(1, 0.5, 0.3),
+        position=(0, 0, 0.4),
+        velocity=(1, 0, 0),
+        angular_velocity=(0, 0, 1),
+        material=sh.Material(0.0),
     )
     scene.add_body("wall", sh.Box(0.2, 10, 2), position=(5, 0, 1), motion="fixed")
     scene.add_frame("mast", "car", position=(0, 0, 0.5))
@@ -309,7 +314,7 @@ def test_sensors_come_through_files_and_recordings(tmp_path):
     assert difference(scene.sensors, again.sensors, "sensors") is None and again.sensors["imu"].options["noise"] == noise
     sims = [sh.Simulation(s, 0.005, solver="sequential") for s in (scene, again)]
     log = sims[0].record("sensor/front.ranges", "sensor/imu.rate", every=2)
-    with log, sims[0].record_to(tmp_path / "car.mcap", rate=50):
+    with log, sims[0].record_file(tmp_path / "car.mcap", rate=50):
         sims[0].step(60)
     sims[1].step(60)
     for name, word in (("imu", "acceleration"), ("front", "ranges"), ("eye", "depth")):

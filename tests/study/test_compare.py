@@ -27,7 +27,7 @@ def test_springs_and_applied_forces_are_in_both():
         scene.add_body("arm", sh.Box(0.5, 0.1, 0.1), mass=1.0, position=(0.25, 0, 0))
         scene.add_joint("hinge", sh.Revolute("y", spring=(20.0, 0.3), damping=0.4), scene.world, "arm", position=(0, 0, 0))
         sim = sh.Simulation(scene, dt)
-        sim.joint("hinge").force = 1.5
+        sim.joint("hinge").effort = 1.5
         sim.joint("hinge").velocity = 1.0
         return sim
 
@@ -63,7 +63,7 @@ def test_the_method_a_scene_is_made_with_comes_first_and_others_start_in_its_sta
         scene.add_body("arm", sh.Box(0.5, 0.1, 0.1), mass=1.0, position=(0.25, 0, 0))
         scene.add_joint("hinge", sh.Revolute("y", friction=0.3), scene.world, "arm", position=(0, 0, 0))
         sim = sh.Simulation(scene, dt, **options)
-        sim.joint("hinge").velocity, sim.joint("hinge").force, sim.joint("hinge").friction = 2.0, 0.5, 0.8
+        sim.joint("hinge").velocity, sim.joint("hinge").effort, sim.joint("hinge").friction = 2.0, 0.5, 0.8
         return sim
 
     for given, name in (

@@ -21,7 +21,7 @@ def door(worlds=1):
 
 def push(sim):
     """A known torque for half a second; then the door coasts."""
-    sim.joint("hinge").force = PUSH if sim.time < 0.5 - 0.5 * DT else 0.0
+    sim.joint("hinge").effort = PUSH if sim.time < 0.5 - 0.5 * DT else 0.0
 
 
 def clean():
@@ -44,7 +44,7 @@ def noisy(log, seed, names=("joint/hinge.q",)):
 def test_from_a_file(tmp_path):
     """What a recorder keeps is enough: q and qd of the joints, unless words say which."""
     sim = door()
-    with sim.record_to(tmp_path / "door.mcap"):
+    with sim.record_file(tmp_path / "door.mcap"):
         for _ in range(SAMPLES):
             push(sim)
             sim.step()

@@ -25,14 +25,14 @@ def done(name, driver=None):
 
 def hurried(sim):
     """Full speed, and a full stop over the pad."""
-    sim.controls["trolley"] = 1.0 if sim.joint("rail").position < 4.9 else 0.0
-    sim.controls["hoist"] = -1.0 if sim.joint("rail").position > 4.8 else 0.0
+    sim.inputs["trolley"] = 1.0 if sim.joint("rail").position < 4.9 else 0.0
+    sim.inputs["hoist"] = -1.0 if sim.joint("rail").position > 4.8 else 0.0
 
 
 BAD = {
-    "park_trailer": lambda sim: sim.controls.set("throttle", 0.5),  # straight on
+    "park_trailer": lambda sim: sim.inputs.set("throttle", 0.5),  # straight on
     "set_down": hurried,
-    "through_the_door": lambda sim: (sim.controls.set("throttle", 0.5), sim.controls.set("turn", 0.12)),
+    "through_the_door": lambda sim: (sim.inputs.set("throttle", 0.5), sim.inputs.set("turn", 0.12)),
 }
 
 
@@ -62,7 +62,7 @@ def pushed(**given):
         scene = sh.Scene(gravity=(0, 0, 0))
         scene.add_body("arm", sh.Box(1, 0.1, 0.1), mass=1.0)
         scene.add_joint("hinge", sh.Revolute("z", drive=sh.Servo(kd=50.0, max_force=9.0)), scene.world, "arm", position=(0, 0, 0))
-        scene.add_control("turn", "joint/hinge.velocity", high=2.0)
+        scene.add_input("turn", "joint/hinge.velocity", high=2.0)
         return sh.Simulation(scene, 0.01, solver="sequential")
 
     goals = [Goal("<b>turned</b>", [Within("joint/hinge.q", 0.5, 1.5)], hold=0.3)]
@@ -71,11 +71,11 @@ def pushed(**given):
 
 
 def test_goals_are_held_and_faults_counted(tmp_path):
-    protocol = Session(pushed()).run(lambda sim: sim.controls.set("turn", 1.0))
+    protocol = Session(pushed()).run(lambda sim: sim.inputs.set("turn", 1.0))
     assert protocol.passed and protocol.reached["<b>turned</b>"] == pytest.approx(0.8, abs=0.05)  # 0.5 rad, and 0.3 s
     page = protocol.html(tmp_path / "p.html").read_text()
     assert "<b>" not in page and "&lt;b&gt;turned" in page  # a name is text
-    fast = Session(pushed()).run(lambda sim: sim.controls.set("turn", 2.0 if 0.1 < sim.time < 0.2 or sim.time > 0.4 else 0.5))
+    fast = Session(pushed()).run(lambda sim: sim.inputs.set("turn", 2.0 if 0.1 < sim.time < 0.2 or sim.time > 0.4 else 0.5))
     assert [title for _, title, _ in fast.faults] == ["too fast", "too fast"] and fast.score == 50
     nobody = Session(pushed()).run()
     assert not nobody.passed and nobody.ended == "the time was up" and nobody.time == pytest.approx(3.0, abs=0.02)
@@ -84,7 +84,7 @@ def test_goals_are_held_and_faults_counted(tmp_path):
 def test_failures_are_injected_in_time():
     """A motor that is off coasts: nothing changes its speed any more."""
     session = Session(pushed(failures=[Failure(0.2, "motor", "hinge")], limit=1.0))
-    protocol = session.run(lambda sim: sim.controls.set("turn", 1.0 if sim.time < 0.3 else 0.0))
+    protocol = session.run(lambda sim: sim.inputs.set("turn", 1.0 if sim.time < 0.3 else 0.0))
     assert session.sim.joint("hinge").velocity == pytest.approx(1.0, abs=1e-6)
     assert [(e.kind, e.name) for e in protocol.events if e.by == "exercise"] == [("failure", "motor/hinge")]
 

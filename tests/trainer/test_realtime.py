@@ -109,7 +109,7 @@ def test_what_is_posted_acts_between_steps_and_errors_go_to_who_posted():
             rt.post(lambda sim: sim.joint("nobody")).result(5.0)
 
         def push(sim):
-            sim.joint("hinge").force = 40.0
+            sim.joint("hinge").effort = 40.0
 
         rt.post(push).result(5.0)
         deadline = time.perf_counter() + 5

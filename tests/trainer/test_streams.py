@@ -27,7 +27,7 @@ def door():
     scene = sh.Scene(gravity=(0, 0, -9.81))
     scene.add_body("door", sh.Box(0.9, 0.04, 2.0), mass=26.49, position=(0.45, 0, 1))
     scene.add_joint("hinge", sh.Revolute("z", friction=2.0), scene.world, "door", position=(0, 0, 1))
-    scene.add_control("push", "joint/hinge.force", scale=30.0)
+    scene.add_input("push", "joint/hinge.effort", scale=30.0)
     sim = sh.Simulation(scene, 4e-3, solver="sequential")
     sim.step(2, budget=1e-3)
     return sim

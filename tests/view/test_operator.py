@@ -34,7 +34,7 @@ def door():
     scene.add_body("door", sh.Box(0.9, 0.04, 2.0), mass=26.0, position=(0.45, 0, 1), color="#a9744f")
     scene.add_joint("hinge", sh.Revolute("z", limit=(0, 2.0), friction=20.0), scene.world, "door", position=(0, 0, 1))
     scene.add_sensor("gap", "distance", "door", to="world", noise=sh.sensors.Noise(sigma=0.01))
-    scene.add_control("push", "joint/hinge.torque", scale=60.0, keys=("w", "s"), pad="-axis 1", about="part of 60 N·m")
+    scene.add_input("push", "joint/hinge.torque", scale=60.0, keys=("w", "s"), pad="-axis 1", about="part of 60 N·m")
     return sh.Simulation(scene, 0.01, solver="sequential")
 
 
@@ -67,7 +67,7 @@ async def until(what, seconds=5.0):
 
 
 def test_one_operates_and_others_watch(viewer):
-    sim, controls = viewer.sim, viewer.sim.controls
+    sim, controls = viewer.sim, viewer.sim.inputs
 
     async def people(connect):
         first, told = await connect("operator")
@@ -108,16 +108,16 @@ def test_an_instructor_freezes_changes_and_lets_fail(viewer):
         assert [kind for kind, parts in told["parts"].items() if parts == ["gap"]] == [f"sensor {how}" for how in FAULTS]
         for message in ({"do": "freeze"}, {"do": "gravity", "value": 1.62}, {"do": "fail", "kind": "brake", "name": "hinge"}):
             await socket.send(json.dumps(message))
-        await until(lambda: sim.controls.faults)
+        await until(lambda: sim.inputs.faults)
         assert viewer.paused and sim.gravity.tolist() == [0, 0, -1.62]
-        kinds = [(e.kind, e.name, e.by) for e in sim.controls.events]
+        kinds = [(e.kind, e.name, e.by) for e in sim.inputs.events]
         assert kinds == [
             ("freeze", "", "instructor"), ("parameter", "gravity", "instructor"), ("failure", "brake/hinge", "instructor"),
         ]  # fmt: skip
         await socket.send(json.dumps({"do": "fail", "kind": "motor", "name": "hinge"}))  # it has none
         await until(lambda: "no drive" in viewer.error)
         await socket.send(json.dumps({"do": "reset"}))
-        await until(lambda: not sim.controls.faults)
+        await until(lambda: not sim.inputs.faults)
         await socket.close()
         operator, _ = await connect("operator")
         await operator.send(json.dumps({"do": "freeze"}))  # not his to do
@@ -185,7 +185,7 @@ def test_senseless_messages_do_not_disturb_a_step(viewer, count):
     viewer.pause()
     start = sim.snapshot()
     (sent,) = talk(viewer, attack)
-    print(f"{sent} messages; the door's inputs: {dict(sim.controls)}")
+    print(f"{sent} messages; the door's inputs: {dict(sim.inputs)}")
     sim.restore(start)
     sim.step(200)
     assert np.array_equal(sim.snapshot()["state.position"], alone.snapshot()["state.position"]) and np.isfinite(sim.q).all()
@@ -231,7 +231,7 @@ def test_a_driven_machine_runs_beside_its_pages_and_is_recorded(tmp_path):
         await operator.send(json.dumps({"take": True}))
         await until(lambda: sim.time > 0)
         began = time.monotonic(), sim.time
-        while sim.controls["push"] < 1.0 or time.monotonic() - began[0] < 0.6:
+        while sim.inputs["push"] < 1.0 or time.monotonic() - began[0] < 0.6:
             await operator.send(json.dumps({"keys": ["w"]}))
             await asyncio.sleep(0.05)
             assert time.monotonic() < deadline
@@ -259,8 +259,8 @@ def test_a_driven_machine_runs_beside_its_pages_and_is_recorded(tmp_path):
         await until(lambda: sim.time > back + 0.1, 10.0)
 
     file = tmp_path / "driven.mcap"
-    while_driven(sim, lambda: asyncio.run(people()), "door", port=port, wait=False, record=sim.record_to(file))
-    kinds = [(e.kind, e.by) for e in sim.controls.events]
+    while_driven(sim, lambda: asyncio.run(people()), "door", port=port, wait=False, record=sim.record_file(file))
+    kinds = [(e.kind, e.by) for e in sim.inputs.events]
     recording = sh.Recording(file)
     replayed = recording.replay(door())
     print(f"{seen['pace']:.3f} s a second; {seen['told']['pace']}; {kinds}; recorded, and made again: {replayed}")
@@ -317,29 +317,29 @@ def driven(sim, title, key, moved, folder, follow=None):
         browser.until(lambda: viewer.open_pages > 0 and sim.time > 0.05)
         browser.ask("document.getElementById('take').click()")
         browser.until("document.getElementById('role').textContent === 'you drive'")
-        given = next(g for g in sim.controls.inputs.values() if key in g.keys)
+        given = next(g for g in sim.inputs.described.values() if key in g.keys)
         before = moved()
         browser.key(key, True)
-        browser.until(lambda: sim.controls.command(given.name) == given.high)
+        browser.until(lambda: sim.inputs.command(given.name) == given.high)
         browser.until(lambda: abs(moved() - before) > 0.02)
         coloured = browser.until(lambda: share(browser.picture(OUT / f"{title}.png")))
         browser.key(key, False)
-        browser.until(lambda: sim.controls.command(given.name) == given.safe)
+        browser.until(lambda: sim.inputs.command(given.name) == given.safe)
         slider = f"rows[{json.dumps(given.name)}].slider"
 
         def slide():  # again, where a page that was drawing for half a second was taken for lost
             browser.ask(f"{slider}.value = {given.high / 2}; {slider}.oninput(); 0")
             time.sleep(0.2)
-            return abs(sim.controls.command(given.name) - given.high / 2) < 0.02
+            return abs(sim.inputs.command(given.name) - given.high / 2) < 0.02
 
         browser.until(slide)
         turn, number = (-1.0 if given.pad.startswith("-") else 1.0), int(given.pad.split()[1])
         axes = [0.0] * 4
         axes[number] = -turn
         browser.ask(f"navigator.getGamepads = () => [{{connected: true, axes: {axes}, buttons: []}}]")
-        browser.until(lambda: sim.controls.command(given.name) == given.low)
+        browser.until(lambda: sim.inputs.command(given.name) == given.low)
         browser.ask("navigator.getGamepads = () => []")
-        browser.until(lambda: sim.controls.command(given.name) == given.safe)
+        browser.until(lambda: sim.inputs.command(given.name) == given.safe)
         viewer.pause()
         stands = sim.time
         time.sleep(0.2)
@@ -388,7 +388,7 @@ def test_names_with_html_in_them_are_text_in_a_browser(tmp_path):
     scene = sh.Scene()
     scene.add_body(name, sh.Box(0.9, 0.04, 2.0), position=(0.45, 0, 1), color="#a9744f")
     scene.add_joint(hinge, sh.Revolute("z", drive=sh.Servo(kd=5.0)), scene.world, name, position=(0, 0, 1))
-    scene.add_control(name, f"joint/{hinge}.velocity", keys=("w",), about=name)
+    scene.add_input(name, f"joint/{hinge}.velocity", keys=("w",), about=name)
     sim = sh.Simulation(scene, 0.01, solver="sequential")
     viewer = sim.view(name, port=PORT + 4, block=False, plot=(f"joint/{hinge}.q",))
     browser = Browser(tmp_path)
@@ -430,7 +430,7 @@ def test_a_driven_machine_in_a_browser(tmp_path):
             browser.ask("document.getElementById('take').click()")
             browser.until("document.getElementById('role').textContent === 'you drive'")
             browser.key("w", True)
-            browser.until(lambda: sim.controls["push"] == 1.0)
+            browser.until(lambda: sim.inputs["push"] == 1.0)
             browser.until(lambda: share(browser.picture(OUT / "driven.png")))
             seen.update(errors=browser.errors, pace=browser.ask("document.getElementById('pace').textContent"))
         finally:

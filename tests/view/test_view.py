@@ -35,7 +35,7 @@ def scene_of_everything() -> sh.Simulation:
     scene.add_body("ball/link", sh.Capsule(0.03, 0.2), position=(0.4, 0, -0.1))
     scene.add_body("slider", sh.Cylinder(0.05, 0.1), position=(0, 1, 0))
     scene.add_body("bob", mass=1.0, position=(1, 1, 0))
-    scene.add_body("loose", sh.Sphere(0.1), position=(0, -1, 0), com=(0.02, 0, 0), spin=(0, 0, 3))
+    scene.add_body("loose", sh.Sphere(0.1), position=(0, -1, 0), com=(0.02, 0, 0), angular_velocity=(0, 0, 3))
     scene.add_joint("hinge", sh.Revolute("y"), "wall", "arm", position=(0, 0, 0))
     scene.add_joint("socket", sh.Spherical(), "arm", "ball/link", position=(0.4, 0, 0))
     scene.add_joint("rail", sh.Prismatic("z"), scene.world, "slider", position=(0, 1, 0))
@@ -71,7 +71,7 @@ def test_a_browser_gets_the_page(viewer):
 
 def test_opening_the_viewer_leaves_the_simulation_as_it_was():
     sim = scene_of_everything()
-    sim.joint("hinge").force = 0.5
+    sim.joint("hinge").effort = 0.5
     sim.step(10)
     before = sim.snapshot()
     viewer = Viewer(sim, port=free_port(), paused=True)
@@ -80,7 +80,7 @@ def test_opening_the_viewer_leaves_the_simulation_as_it_was():
         assert all(np.array_equal(before[name], after[name]) for name in before)
         viewer.step(5)
         viewer.reset()
-        assert sim.time == pytest.approx(10 * DT) and sim.joint("hinge").force == 0.5
+        assert sim.time == pytest.approx(10 * DT) and sim.joint("hinge").effort == 0.5
     finally:
         viewer.stop()
 

@@ -221,7 +221,7 @@ def test_a_ledger_of_energies_adds_up(viewer):
 
 def test_a_camera_rides_with_a_body_and_looks_along_a_frame(monkeypatch):
     scene = sh.Scene(gravity=(0, 0, 0))
-    scene.add_body("car", sh.Box(0.4, 0.2, 0.2), velocity=(1, 0, 0), spin=(0, 0, 2.0))
+    scene.add_body("car", sh.Box(0.4, 0.2, 0.2), velocity=(1, 0, 0), angular_velocity=(0, 0, 2.0))
     scene.add_frame("seat", "car", position=(0.1, 0, 0.3), rotation=(0, 0, 0, 1))
     sim = sh.Simulation(scene, DT)
     viewer = Viewer(sim, port=free_port(), paused=True)

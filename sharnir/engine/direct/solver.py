@@ -52,7 +52,7 @@ class SolverDirect(TreeSolver):
             wider, velocities are met less finely in proportion (3e-13 of their scale at 1e-10), in fewer passes.
         rope_iterations, rope_tolerance: those of ropes, see `SolverRope`.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
-        sleep: whether what stands still sleeps, see `SolverImpulse`.
+        sleep: whether what stands still sleeps, see `SolverSequential`.
         specialize: whether the steps of trees are compiled for this model; None: on a GPU, where it can be.
     """
 

@@ -91,7 +91,7 @@ class SolverRope(Solver):
         dt: step, s.
         iterations: cap of the passes of a step or a part of it; 30 if None.
         tolerance: largest change of a velocity in the last pass, of the largest speed; 1e-12 if None.
-        sleep: whether what stands still sleeps, see `SolverImpulse`.
+        sleep: whether what stands still sleeps, see `SolverSequential`.
 
     Rows are closed by mean vectors, which keeps energy and momenta to rounding at any step; a step whose passes do not meet is
     divided (`rope.energy`).

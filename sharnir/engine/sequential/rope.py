@@ -21,7 +21,7 @@ TOLERANCE = 1e-8
 
 
 class RopePasses:
-    """The ropes of a `SolverImpulse`: a rope takes part in its sweeps as one block, with the bodies that hold it.
+    """The ropes of a `SolverSequential`: a rope takes part in its sweeps as one block, with the bodies that hold it.
 
     Args:
         solver: which has the model, the settings, and its two solves (`velocities`: that of the velocities).

@@ -1,4 +1,4 @@
-"""SolverImpulse: maximal coordinates, sequential impulses with warm start and split impulses (theory: a step)."""
+"""SolverSequential: maximal coordinates, sequential impulses with warm start and split impulses (theory: a step)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FEW, LONG = 100, 96  # bodies of which all points are solved for at once where s
 CHUNK = 16  # steps in the graph that serves calls for many steps
 
 
-class SolverImpulse(Solver):
+class SolverSequential(Solver):
     """Steps a model in time.
 
     Args:

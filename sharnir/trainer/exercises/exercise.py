@@ -181,7 +181,7 @@ class Session:
         self._bad: set[str] = set()
         self._left = list(exercise.failures)
         self._kept = -math.inf
-        names = [*(c.name for c in self._read), *(f"input {name}" for name in self.sim.controls)]
+        names = [*(c.name for c in self._read), *(f"input {name}" for name in self.sim.inputs)]
         self.protocol.curves = {name: [] for name in names}
 
     def look(self, _sim: Owner = None) -> None:
@@ -195,7 +195,7 @@ class Session:
             p.times.append(now)
             for name, value in {c.name: value for c, value in values.items()}.items():  # a goal and a fault may share a value
                 p.curves[name].append(value)
-            for name, value in self.sim.controls.items():
+            for name, value in self.sim.inputs.items():
                 p.curves[f"input {name}"].append(float(np.ravel(value)[0]))
         for failure in [f for f in self._left if f.time <= now]:
             self._left.remove(failure)
@@ -217,7 +217,7 @@ class Session:
             if bad and fault.title not in self._bad:
                 self._bad.add(fault.title)
                 self.protocol.faults.append((now, fault.title, fault.points))
-                self.sim.controls.note("fault", fault.title, fault.points, "exercise")
+                self.sim.inputs.note("fault", fault.title, fault.points, "exercise")
                 fatal = fatal or (fault.title if fault.fatal else "")
             elif not bad:
                 self._bad.discard(fault.title)
@@ -229,7 +229,7 @@ class Session:
         p.score = max(0.0, 100.0 * share - sum(points for _, _, points in p.faults))
         fatal = {f.title for f in e.faults if f.fatal}
         p.passed = share == 1.0 and p.score >= 50 and not any(title in fatal for _, title, _ in p.faults)
-        p.time, p.ended, p.events = float(self.sim.time), why, list(self.sim.controls.events)
+        p.time, p.ended, p.events = float(self.sim.time), why, list(self.sim.inputs.events)
         self.over = True
 
     def run(self, driver: Callable[[Any], None] | None = None) -> Protocol:

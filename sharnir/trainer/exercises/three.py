@@ -40,13 +40,13 @@ def make_park(dt: float = 5e-3) -> Simulation:
         scene.add_body(side, Box(2.4, 0.06, 0.3), motion="fixed", position=(BAY[0] + 0.3, BAY[1] + y, 0.15), color="#c9573f")
     ROBOT.add(scene)
     for given in ROBOT.inputs():
-        scene.add_control(given)
+        scene.add_input(given)
     return Simulation(scene, dt, solver="sequential", iterations=20, on_divergence="ignore")
 
 
 def drive_park(sim: Any) -> None:
     """Follow a smooth way over to the bay, and stop where the trailer stands in it."""
-    robot, inputs = sim.body("krt100"), sim.controls
+    robot, inputs = sim.body("krt100"), sim.inputs
     x, y, _ = robot.position
     left = BAY[0] - float(sim.body(TRAILER).position[0])
     s = min(max((x + 0.6) / 3.6, 0.0), 1.0)  # over within the first 3.6 m
@@ -115,7 +115,7 @@ def make_set_down(dt: float = 5e-3) -> Simulation:
     scene.add_joint("swing", Universal(axes=("x", "y"), damping=2.0), "trolley", "sling", position=(0, 0, top))
     hoist = Prismatic("z", limit=(-2.0, 2.0), drive=Servo(kd=1e6, max_force=2e4))
     scene.add_joint("hoist", hoist, "sling", "load", position=(0, 0, top - LINE))
-    scene.add_control(
+    scene.add_input(
         "trolley",
         "joint/rail.velocity",
         scale=SPEED,
@@ -124,7 +124,7 @@ def make_set_down(dt: float = 5e-3) -> Simulation:
         pad="axis 0",
         about="part of 1 m/s, to the right",
     )
-    scene.add_control(
+    scene.add_input(
         "hoist", "joint/hoist.velocity", scale=LOWER, rate=2.0, keys=("w", "s"), pad="-axis 1", about="part of 0.5 m/s, up"
     )
     return Simulation(scene, dt, solver="sequential", iterations=60, on_divergence="ignore")
@@ -140,7 +140,7 @@ def drive_set_down(sim: Any) -> None:
     """Speed up evenly for one period of the swing, which leaves none behind; slow down the same way; then lower."""
     period = 2 * math.pi * math.sqrt(LINE / G)
     cruise = (SPAN - CRUISE * period) / CRUISE  # s; speeding up and slowing down take half of CRUISE · period each
-    inputs, t = sim.controls, sim.time + sim.dt
+    inputs, t = sim.inputs, sim.time + sim.dt
     inputs["trolley"] = CRUISE / SPEED * min(max(min(t, 2 * period + cruise - t) / period, 0.0), 1.0)
     height = float(sim.body("load").position[2]) - 0.3 - PAD[1]
     lower = 0.5 if height > 0.25 else 0.15 if height > 0.004 else 0.0
@@ -200,13 +200,13 @@ def make_door(dt: float = 4e-3) -> Simulation:
     scene.add_body("lintel", lintel, motion="fixed", collide=False, position=(DOOR, 0.0, 2.08), color="#8d9aa5")
     TRACKED.add(scene)
     for given in TRACKED.inputs():
-        scene.add_control(given)
+        scene.add_input(given)
     return Simulation(scene, dt, solver="sequential", iterations=12, on_divergence="ignore")
 
 
 def drive_door(sim: Any) -> None:
     """Push it open, straight on, a little to the right of the middle."""
-    inputs, (x, y, _) = sim.controls, sim.body("mf4").position
+    inputs, (x, y, _) = sim.inputs, sim.body("mf4").position
     inputs["front"], inputs["rear"] = 0.117, 0.117
     goal = -0.1 * min(max(x, 0.0), 1.0)
     inputs["turn"] = float(np.clip(1.5 * (goal - y) - 1.5 * heading(sim, "mf4"), -0.4, 0.4))
