@@ -91,8 +91,6 @@ class Worlds:
 
     spin = Former("angular_velocity")
 
-    spin = Former("angular_velocity")
-
     def angular_velocity(self, body: str) -> Any:
         """(worlds, 3) rad/s."""
         return self._body("spin", body)
