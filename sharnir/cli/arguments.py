@@ -164,7 +164,7 @@ def _add_desk(commands: Any) -> None:
     """drive and score."""
     words = "sit at the controls of a machine in the browser: keys, a gamepad, sliders; and an instructor's page beside it"
     drive = commands.add_parser("drive", help=words)
-    drive.add_argument("name", help="an example with controls (mf4_door, krt100_trailer, mobile_crane, …), or a file of your own")
+    drive.add_argument("name", help="an example with inputs (mf4_door, krt100_trailer, mobile_crane, …), or a file of your own")
     drive.add_argument("--port", type=_port, default=8080, help="of the page (default: 8080)")
     drive.add_argument("--host", default="127.0.0.1", help="address of the page (default: 127.0.0.1, this machine alone)")
     drive.add_argument("--dt", type=_positive, metavar="S", help="step, s (default: the example's own, or 0.001)")

@@ -243,7 +243,7 @@ def drive(
     """A machine with its controls in the browser; recorded, where a file is named."""
     sim, module = made(name, dt, values, roots)
     if not sim.inputs:
-        raise examples.UsageError(f"{name} has no controls: add them with scene.add_input, or see `sharnir view {name}`")
+        raise examples.UsageError(f"{name} has no inputs: add them with scene.add_input, or see `sharnir view {name}`")
     from sharnir.view import drive as desk
 
     options["follow"] = options.get("follow") or getattr(module, "FOLLOW", None)

@@ -414,9 +414,10 @@ class Reader:
     def add_machine(self, name: str, data: dict[str, Any], scope: Scope, document: Document, path: Keys) -> None:
         """A machine by its class: keys are its own fields, and the arguments of its `add`."""
         cls = self.kind(data, document, path, machines())
+        data = present_arguments("/".join(map(str, path)), {"controls": "inputs"}, data)
         own, placing = takes(cls).hints, takes(cls.add, True).hints
-        self.note_unknown(list(data), [*own, *(k for k in placing if k != "scene"), "type", "controls"], document, path, data)
-        controls = data.pop("controls", True)
+        self.note_unknown(list(data), [*own, *(k for k in placing if k != "scene"), "type", "inputs"], document, path, data)
+        inputs = data.pop("inputs", True)
         fields = {k: v for k, v in data.items() if k in own and k != "name"}
         rest = {k: v for k, v in data.items() if k in placing and k not in own and k != "name"}
         called = {"name": name} if "name" in own else {}
@@ -426,9 +427,9 @@ class Reader:
         arguments = place_arguments("machine", arguments, scope.pose) if scope.pose is not HERE else arguments
         self.look_for_failed(arguments)
         self.call(machine.add, {**first, **arguments}, document, path)
-        if not isinstance(controls, bool):
-            raise self.wrong(document, (*path, "controls"), f"true or false, got {controls!r}")
-        for given in machine.inputs() if controls and hasattr(machine, "inputs") else ():
+        if not isinstance(inputs, bool):
+            raise self.wrong(document, (*path, "inputs"), f"true or false, got {inputs!r}")
+        for given in machine.inputs() if inputs and hasattr(machine, "inputs") else ():
             self.call(self.scene.add_input, {"name": given}, document, path)
 
     def place(

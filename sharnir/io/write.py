@@ -61,13 +61,13 @@ def scene_text(told: SceneJournal, folder: FilePath = ".", scene: Scene | None =
         raise SceneError("the scene cannot be written: " + "; ".join(dict.fromkeys(writer.refused)))
     if writer.left_out:
         which = ", ".join(map(repr, writer.left_out))
-        warnings.warn(f"controls that are Python functions are left out of the file: {which}", SceneWarning, stacklevel=4)
+        warnings.warn(f"inputs that are Python functions are left out of the file: {which}", SceneWarning, stacklevel=4)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SceneWarning)
         wanted = scene if scene is not None else said_again(told)
         found = read_text(text, "the scene as written", folder, everywhere(folder))
     known = content(wanted)
-    known["controls"] = {k: v for k, v in known["controls"].items() if k not in writer.left_out}
+    known["inputs"] = {k: v for k, v in known["inputs"].items() if k not in writer.left_out}
     wrong = difference(known, content(found), "scene")
     if wrong:
         raise SceneError(f"the scene cannot be written: {wrong} differs when read back; was it changed after it was added?")
@@ -122,7 +122,7 @@ class Writer:
         name = arguments.pop("name", None)
         if isinstance(name, Input) and name.act is not None:
             self.left_out.append(name.name)
-            return ["", f"# left out: control {name.name!r} is a Python function"]
+            return ["", f"# left out: input {name.name!r} is a Python function"]
         if isinstance(name, Input):
             arguments |= {k: v for k, v in arguments_of(name).items() if k != "name"}
             name = name.name
