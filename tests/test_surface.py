@@ -53,7 +53,7 @@ def test_values_by_name_cost_next_to_nothing(solver):
         "body.position": (cost(lambda: body.position), 2.0),
         "body.velocity": (cost(lambda: body.velocity), 2.0),
         "drive.position =": (cost(lambda: setattr(joint.drive, "position", 0.1)), 2.0),
-        "joint.effort =": (cost(lambda: setattr(joint, "force", 0.1)), 2.0),
+        "joint.effort =": (cost(lambda: setattr(joint, "effort", 0.1)), 2.0),
         "apply_force": (cost(lambda: body.apply_force((0.0, 0.0, 1e-9))), 3.0),
         "energy()": (cost(sim.energy), 15.0),
     }

@@ -126,7 +126,8 @@ class BodyWrites:
     def _check(self, values: np.ndarray, rows: np.ndarray) -> None:
         """Refuse, by name, what no body can have."""
         for b in rows:
-            who = f"sim.body_{self._name}: body {next(n for n, k in self._sim.model.body_names.items() if k == b)!r}"
+            shown = {"spin": "angular_velocity"}.get(self._name, self._name)
+            who = f"sim.body_{shown}: body {next(n for n, k in self._sim.model.body_names.items() if k == b)!r}"
             if not reachable(values[b]):
                 raise SimulationError(f"{who} was given {values[b].tolist()}; allowed are finite numbers up to {LARGEST:g}")
             if self._sim.model.bodies.motion.numpy()[b] == FIXED:

@@ -104,7 +104,7 @@ def fail(sim: Owner, kind: str, name: str, by: str = "instructor", size: Any = N
     """
     if kind not in FAILURES:
         raise SimulationError(f"a failure is one of {', '.join(map(repr, FAILURES))}, got {kind!r}")
-    if (kind, name) in sim.controls.faults:
+    if (kind, name) in sim.inputs.faults:
         return
     sized = kind in ("sensor bias", "sensor noise")
     if size is not None and not sized:

@@ -215,7 +215,7 @@ def everything(sim):
     out = sim.snapshot()
     report = sim.solver.report
     out |= {"report": np.array([report.residual, report.iterations, report.projected, report.substeps], float)}
-    return out | {"grades": np.array(list(report.fallbacks.values()), float), "health": np.array(repr(sim.health()))}
+    return out | {"fallbacks": np.array(list(report.fallbacks.values()), float), "health": np.array(repr(sim.health()))}
 
 
 @pytest.mark.parametrize("options", SOLVERS)

@@ -186,7 +186,7 @@ def test_losses_of_all_parts_of_a_step_are_counted():
     sim.step()
     start, taken, parts = sim.energy().total, 0.0, 0
     for _ in range(200):
-        parts += sim.step().parts - 1
+        parts += sim.step().substeps - 1
         taken += sim.joint("hinge").dissipated
     off = abs(start - taken - sim.energy().total)
     print(f"{parts} parts more than steps, {taken:.0f} J taken, energy off by {off:.0e} J")

@@ -159,7 +159,7 @@ def test_many_steps_a_call_are_the_same_as_one_by_one_and_a_world_is_the_same_in
 
 CHANGES = {
     "friction": lambda sim, x: setattr(sim.joint("pendulum"), "friction", x(0.2, 0.0)),
-    "torque": lambda sim, x: setattr(sim.joint("pendulum"), "force", x(0.5, 0.0)),
+    "torque": lambda sim, x: setattr(sim.joint("pendulum"), "effort", x(0.5, 0.0)),
     "disabled": lambda sim, x: setattr(sim.joint("ball"), "enabled", x(False, True)),
     "outer force": lambda sim, x: sim.body("e").apply_force(x([0.0, 0.0, 3.0], [0.0, 0.0, 0.0]), once=False),
 }

@@ -392,9 +392,9 @@ def test_long_chains_never_gain_energy(n, end):
     sim = chain(n, sh.Spherical(), 1e-3, length=1.0 / n, mass=10.0 / n)
     start, scale, above, gap, grades = sim.energy().total, 49.05, 0.0, 0.0, np.zeros(4, int)
     for _ in range(round(end / 0.02)):
-        grades += list(sim.step(20).grades.values())
+        grades += list(sim.step(20).fallbacks.values())
         above, gap = max(above, (sim.energy().total - start) / scale), max(gap, sim.constraint_error().max())
-    counted = ", ".join(f"{k} {v}" for k, v in zip(sim.step().grades, grades, strict=True))
+    counted = ", ".join(f"{k} {v}" for k, v in zip(sim.step().fallbacks, grades, strict=True))
     print(f"{n} links, {end:g} s: at most {100 * above:.2f} % above the start, gap {gap * n:.1e} of a link; {counted}")
     assert (
         above < 0.05 and gap < within(1e-3 / n, 1e-2 / n) and (n < 1000 or grades.sum() > 0) and grades.max() <= round(end / 1e-3)

@@ -82,7 +82,7 @@ def passive(seeds, steps, kept, apart):
         scale = start.kinetic + 1e-3
         size = np.linalg.norm(momentum.linear) + 1e-3, np.linalg.norm(momentum.angular) + 1e-3
         for k in range(steps):
-            divided += sim.step().grades["divided"]
+            divided += sim.step().fallbacks["divided"]
             e = sim.energy()
             scale = max(scale, e.kinetic, abs(e.potential - start.potential))
             worst = max(worst, abs(e.total - start.total) / scale)
@@ -136,7 +136,7 @@ def test_whipping_chains_keep_their_energy_at_every_step(n, seconds, most):
     sim = chain(n, sh.Spherical(), 1e-3, length=1.0 / n, mass=10.0 / n)
     scale, start, worst, divided, steps = 10 * 9.81 * 0.5, sim.energy().total, 0.0, 0, round(seconds / 1e-3)
     for _ in range(steps):
-        divided += sim.step().grades["divided"]
+        divided += sim.step().fallbacks["divided"]
         worst = max(worst, abs(sim.energy().total - start) / scale)
     gap = sim.constraint_error().max()
     print(f"{n} balls, {seconds:g} s at 1 ms: energy {worst:.1e} of its scale, gap {gap:.0e}, {divided} of {steps} steps divided")

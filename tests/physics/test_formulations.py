@@ -449,7 +449,7 @@ def test_a_step_too_long_for_its_motion_is_divided():
     sim, ones, kept = whirl(2e-2), whirl(2e-2), whirl(2e-2)
     divided = 0
     for _ in range(40):
-        divided += sim.step(10).grades["divided"]
+        divided += sim.step(10).fallbacks["divided"]
         for _ in range(10):
             ones.step()
     kept.step(333)

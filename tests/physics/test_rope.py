@@ -775,11 +775,11 @@ def test_random_ropes_with_loads_keep_their_length_and_gain_nothing():
 def test_a_report_counts_steps_that_were_not_plain():
     sim, _ = run(0.015, start=(0, 0, 0), end=(1, 0, 0), length=2.0, segments=50, attach=("world", "world"))
     sim.step(2)
-    calm = sim.step(100).grades
+    calm = sim.step(100).fallbacks
     both = sh.Scene()
     both.add_rope("r", (0, 0, 0), (2.8, 0, 0), segments=50, attach=("world", None))
-    hard = sh.Simulation(both, 0.015).step(200).grades
-    worlds = sh.Simulation(both, 0.015, worlds=3).step(200).grades
+    hard = sh.Simulation(both, 0.015).step(200).fallbacks
+    worlds = sh.Simulation(both, 0.015, worlds=3).step(200).fallbacks
     print(f"hanging {calm}, whipping {hard}")
     assert list(hard) == ["relative", "divided", "damped", "velocity"]
     assert not any(calm.values()) and 0 < hard["divided"] <= 200

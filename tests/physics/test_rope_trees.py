@@ -79,7 +79,7 @@ def test_a_rope_that_goes_slack_and_jerks_brings_no_energy(load, dt):
     sim = boom("rope", sh.Revolute("y"), dt, load)
     start, scale, above, stretch, grades = sim.energy().total, 9.81 * (200 * 2 + load * 4), 0.0, 0.0, np.zeros(4, int)
     for _ in range(round(2.0 / (5 * dt))):
-        grades += list(sim.step(5).grades.values())
+        grades += list(sim.step(5).fallbacks.values())
         above, stretch = max(above, (sim.energy().total - start) / scale), max(stretch, sim.rope("rope").stretch)
     print(f"{load:g} kg, {dt * 1e3:g} ms: at most {100 * above:.2f} % above the start, stretch {stretch:.1e}, grades {grades}")
     assert above < 0.05 and stretch < 1e-3 and sim.constraint_error().max() < 1e-6
@@ -267,7 +267,7 @@ def test_a_crane_with_all_kinds_of_ports_brings_no_energy(dt):
     sim = crane(dt)
     start, above, stretch, gap, off, grades = sim.energy().total, 0.0, 0.0, 0.0, 0.0, np.zeros(4, int)
     for _ in range(round(1.5 / (5 * dt))):
-        grades += list(sim.step(5).grades.values())
+        grades += list(sim.step(5).fallbacks.values())
         above, gap = max(above, sim.energy().total - start), max(gap, sim.constraint_error().max())
         stretch = max(stretch, sim.rope("sling").stretch, sim.rope("fall").stretch)
         off = max(off, *port_speeds(sim))
@@ -586,7 +586,7 @@ def test_a_rope_that_bends_stiffly_and_twists_freely_takes_plain_steps(how):
     free, other = (stiff(how != "alone", GJ, **options) for GJ in (0.0, 7.0))
     hard = 0
     for _ in range(60):
-        hard += sum(n for grade, n in free.step().grades.items() if grade != "relative")
+        hard += sum(n for grade, n in free.step().fallbacks.items() if grade != "relative")
         other.step()
     apart = np.abs(free.rope("rope").position - other.rope("rope").position).max()
     energy = free.energy().total - other.energy().total
@@ -611,7 +611,7 @@ def test_bending_at_velocity_level_takes_energy(iterations):
     sim = bracket(iterations)
     start, top, hard, kinetic = sim.energy().total, 0.0, 0, 0.0
     for _ in range(60):
-        hard += sim.step().grades["velocity"]
+        hard += sim.step().fallbacks["velocity"]
         top, kinetic = max(top, sim.energy().total - start), max(kinetic, sim.energy().kinetic)
     print(f"{iterations} sweeps: {hard} of 60 steps at velocity level, {top:.2g} J gained beside {kinetic:.3g} J")
     assert hard > 0 and top < 0.01 * kinetic
@@ -623,8 +623,8 @@ def test_a_snapshot_goes_on_bit_for_bit_where_sweeps_find_ropes_hard():
     for _ in range(10):
         sim.step(3)
         other.restore(sim.snapshot())
-        grades = dict(sim.step(2).grades)
-        assert dict(other.step(2).grades) == grades
+        grades = dict(sim.step(2).fallbacks)
+        assert dict(other.step(2).fallbacks) == grades
         hard += grades["damped"] + grades["velocity"]
         a, b = sim.snapshot(), other.snapshot()
         assert all(np.array_equal(a[k], b[k]) for k in a if k not in ("state.q", "state.qd")), grades
@@ -713,7 +713,7 @@ def test_a_part_of_a_step_that_is_not_a_number_is_made_again():
     scene.add_rope("rope", (0.385, -0.325, -0.861), (0.47, -0.241, 0.115), attach=("slider", None), **rope)
     sim = sh.Simulation(scene, 1e-3, solver="direct")
     start = sim.energy().total
-    grades = sim.step(600).grades
+    grades = sim.step(600).fallbacks
     print(
         f"{grades['divided']} of 600 steps in parts, {sim.energy().total - start:.2f} J, gap {sim.constraint_error().max():.1e}"
     )

@@ -15,7 +15,7 @@ def follow(sim, steps, scale):
     sim.step()
     start, energy, stretch, divided = sim.energy().total, 0.0, 0.0, 0
     for _ in range(steps):
-        divided += sim.step().grades["divided"]
+        divided += sim.step().fallbacks["divided"]
         energy = max(energy, abs(sim.energy().total - start) / scale)
         stretch = max(stretch, *(sim.rope(name).stretch for name in sim.model.ropes.names))
     return energy, stretch, divided
@@ -136,12 +136,12 @@ def test_a_force_of_one_step_acts_once_in_a_divided_one():
     sim, divided = direct(*boom(15e-3)), 0
     while divided < 2 or sim.time < 0.5:  # the first step that is divided with the force and without
         before = sim.snapshot()
-        divided = sim.step().grades["divided"]
+        divided = sim.step().fallbacks["divided"]
         plain, after = sim.body("load").velocity, sim.snapshot()
         if divided:
             sim.restore(before)
             sim.body("load").apply_force((0, 1e4, 0))
-            divided += sim.step().grades["divided"]
+            divided += sim.step().fallbacks["divided"]
             if divided < 2:
                 sim.restore(after)
     gained = sim.body("load").velocity - plain

@@ -113,7 +113,7 @@ WAKES = {
     "gain": lambda sim: setattr(sim.joint("shoulder").drive, "kp", 700.0),
     "limit": lambda sim: setattr(sim.joint("elbow"), "limit", (0.2, 2.0)),
     "friction": lambda sim: setattr(sim.joint("elbow"), "friction", sh.Friction(1.0)),
-    "joint force": lambda sim: setattr(sim.joint("elbow"), "force", 1.0),
+    "joint force": lambda sim: setattr(sim.joint("elbow"), "effort", 1.0),
     "force": lambda sim: sim.body("lower").apply_force((0, 0, 20.0)),
     "released": lambda sim: setattr(sim.joint("elbow"), "enabled", False),
     "mass": lambda sim: setattr(sim.body("lower"), "mass", 1.5),

@@ -33,7 +33,7 @@ def test_state_that_overflows_is_refused_by_name(value, worlds):
     sim = two_bars(worlds=worlds)
     body, joint = sim.body("free"), sim.joint("j0")
     before = sim.snapshot()
-    for what in ("position", "velocity", "spin"):
+    for what in ("position", "velocity", "angular_velocity"):
         with pytest.raises(sh.SimulationError, match=f"body 'free': {what}"):
             setattr(body, what, (0, value, 0))
     with pytest.raises(sh.SimulationError, match="body 'free'"):
@@ -59,7 +59,7 @@ def test_state_that_overflows_is_refused_by_name(value, worlds):
 
 def test_a_rope_and_a_scene_refuse_what_overflows():
     sim = rope()
-    for what in ("velocity", "spin"):
+    for what in ("velocity", "angular_velocity"):
         with pytest.raises(sh.SimulationError, match=f"rope 'line': {what}"):
             setattr(sim.rope("line"), what, (0, 0, 1e300))
     with pytest.raises(sh.SceneError, match=r"body 'a': position \(m\) is at most 1e\+15 in size"):
@@ -158,4 +158,4 @@ def test_a_report_can_be_copied(worlds):
     for one in copies:
         now = np.array(one.iterations), np.array(one.residual), np.array(one.converged), one.elapsed
         assert all(np.array_equal(a, b) for a, b in zip(now, kept, strict=True))
-        assert set(one.grades) == set(report.fallbacks)
+        assert set(one.fallbacks) == set(report.fallbacks)

@@ -91,7 +91,7 @@ def test_body_frame_and_centre_of_mass():
     assert np.allclose(sim.momentum().angular, (0, 0, 2.0 / 6))
     for bad, word in (
         (lambda: setattr(body, "velocity", (1, 2)), "velocity"),
-        (lambda: setattr(body, "spin", (0, 0, np.nan)), "spin"),
+        (lambda: setattr(body, "angular_velocity", (0, 0, np.nan)), "angular_velocity"),
     ):
         with pytest.raises(sh.SimulationError, match=f"body 'b': {word}"):
             bad()

@@ -105,7 +105,7 @@ def test_inputs_are_part_of_snapshots_and_resets():
     [
         ({"target": "hinge.torque"}, "kind/name.value.*hinge.torque"),
         ({"target": "joint/elbow.torque"}, "no joint is named 'elbow'.*known: 'hinge 0'"),
-        ({"target": "joint/hinge 0.voltage"}, "'hinge 0' has no drive that takes 'voltage'; allowed: velocity, torque, force"),
+        ({"target": "joint/hinge 0.voltage"}, "'hinge 0' has no drive that takes 'voltage'; allowed: velocity, torque, effort"),
         ({"target": "joint/hinge 0.colour"}, "a joint is one of.*colour"),
         ({"target": "rope/r.reel_speed"}, "no rope.*known: none"),
         ({"target": None}, "target"),
@@ -138,7 +138,7 @@ def test_inputs_with_functions_are_the_same_thing():
     assert seen == [(0.0, 0.0), (pytest.approx(0.03), 1.0)]
     assert list(sim.inputs) == ["turn", "push", "horn"]
     with pytest.raises(sh.SceneError, match="one of the two"):
-        Input("horn", print, target="joint/a.force")
+        Input("horn", print, target="joint/a.effort")
     assert isinstance(sim.inputs, Inputs)
     bare = sh.Scene()
     bare.add_body("ball", sh.Sphere(1.0))

@@ -81,7 +81,7 @@ def test_what_a_view_refuses():
         (lambda: sim.rope("r").cut("first"), "an element is a whole number, got 'first'"),
         (lambda: setattr(sim.rope("r"), "velocity", (1, 2)), r"three for each of 6, got \(1, 2\)"),
         (lambda: setattr(sim.rope("r"), "velocity", np.zeros((4, 3))), r"got shape \(4, 3\)"),
-        (lambda: setattr(sim.rope("r"), "spin", "fast"), "three for each of 5, got 'fast'"),
+        (lambda: setattr(sim.rope("r"), "angular_velocity", "fast"), "three for each of 5, got 'fast'"),
         (lambda: sim.integrate(1.0), "stepped"),
         (lambda: sh.Simulation(rope(), 0.01, closing="position"), "closing='position' was removed in 0.3.0; leave it out"),
     ):

@@ -359,7 +359,7 @@ def test_more_mistakes_are_refused():
     dot = sh.Scene()
     dot.add_body("dot", mass=1.0)
     point = sh.Simulation(dot, 0.1).body("dot")
-    refused("point mass: it takes no spin", lambda: setattr(point, "spin", (1, 0, 0)))
+    refused("point mass: it takes no angular velocity", lambda: setattr(point, "angular_velocity", (1, 0, 0)))
     refused("point mass: it takes no torque", lambda: point.apply_torque((1, 0, 0)))
 
 

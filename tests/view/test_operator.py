@@ -282,7 +282,7 @@ def test_sticks_have_a_dead_zone():
 
 def test_back_in_time_and_a_pull(viewer):
     sim = viewer.sim
-    viewer.control = lambda sim: setattr(sim.joint("hinge"), "force", 25.0)
+    viewer.control = lambda sim: setattr(sim.joint("hinge"), "effort", 25.0)
     for _ in range(20):
         viewer.loop.do("advance", 10)
     seen = sim.time, sim.joint("hinge").position
