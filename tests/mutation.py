@@ -380,7 +380,7 @@ a = "world"
 b = "link 0"
 stiffness = 100.0
 [input.lever]
-target = "joint/hinge 0.force"
+target = "joint/hinge 0.effort"
 scale = 10.0
 [place.left]
 file = "leg.toml"

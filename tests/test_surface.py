@@ -97,7 +97,7 @@ def test_targets_by_array_and_by_name_lead_to_the_same_motion(solver):
             if way == "name":
                 for joint, value in zip(joints, wanted, strict=True):
                     joint.drive.position = value
-                joints[1].force = 0.5 * k
+                joints[1].effort = 0.5 * k
             elif way == "array":
                 target.position[:] = wanted
                 sim.effort[1] = 0.5 * k

@@ -86,7 +86,9 @@ class Queries:
         groups: int = EVERYTHING,
     ) -> Hits:
         """What a shape meets first on its way from a pose, (3,) and (4,) or one a row, along a direction; it does not turn."""
-        return self._cast(parts_of(_shape(shape, "shape_cast"), "shape_cast", False), position, rotation, direction, length, world, groups)
+        return self._cast(
+            parts_of(_shape(shape, "shape_cast"), "shape_cast", False), position, rotation, direction, length, world, groups
+        )
 
     def overlaps(
         self, shape: Shape, position: Any, rotation: Any = (0.0, 0.0, 0.0, 1.0), *, world: Any = 0, groups: int = EVERYTHING

@@ -31,8 +31,8 @@ from sharnir.scene.scene import Scene
 
 def links(model: Any, without: Collection[int] | None = None) -> Links:
     """The tree of a model, in whose coordinates these functions work; ropes have none. `without` as `tree.hang.links` has it."""
-    if without is None and hasattr(model, "model") and hasattr(model, "control"):  # a Simulation: joints as they are now
-        without = np.flatnonzero((model.control.enabled.numpy() == 0).all(1)).tolist()
+    if without is None and hasattr(model, "model") and hasattr(model, "commands"):  # a Simulation: joints as they are now
+        without = np.flatnonzero((model.commands.enabled.numpy() == 0).all(1)).tolist()
     model = model if isinstance(model, Links) else getattr(model, "model", model)
     if not isinstance(model, Scene | Model | Links):
         raise SceneError(f"dynamics: a Scene, a Model or a Simulation is needed first, got {model!r}")

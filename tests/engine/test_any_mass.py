@@ -133,7 +133,7 @@ def obeys_commands(seed):
             if isinstance(spec.joint.drive, sh.Servo) and rng.random() < 0.3:
                 view.drive.position = float(rng.normal())
             if rng.random() < 0.1:
-                view.force = float(rng.normal())
+                view.effort = float(rng.normal())
     return sim
 
 

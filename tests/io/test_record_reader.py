@@ -272,7 +272,7 @@ def test_controls_and_ropes_are_recorded_and_exported(tmp_path):
     scene.add_joint("rail", sh.Prismatic("x"), scene.world, "cart", position=(0, 0, 0))
     scene.add_rope("tail", (0, 0, 0), (-1, 0, 0), segments=6, radius=0.01, mass_per_length=0.1, EI=0.01, GJ=0.01,
                    attach=("cart", None))  # fmt: skip
-    scene.add_input("push", "joint/rail.force", scale=20.0, rate=40.0)
+    scene.add_input("push", "joint/rail.effort", scale=20.0, rate=40.0)
     sim = sh.Simulation(scene, 5e-3)
     path = tmp_path / "cart.mcap"
     with sim.record_file(path, rate=50):

@@ -159,14 +159,14 @@ def test_breakaway_at_static_slides_at_dynamic():
     )
     sim = sh.Simulation(scene, 1e-3, solver="sequential")
     rail = sim.joint("rail")
-    rail.force = 4.99
+    rail.effort = 4.99
     sim.run(0.1)
     assert rail.stuck and rail.friction_force == pytest.approx(-4.99)
-    rail.force = 5.01
+    rail.effort = 5.01
     sim.run(1.0)
     print(f"slides at {rail.velocity:.6f} m/s after 1 s (exact {(5.01 - 3) / 2:.6f})")
     assert not rail.stuck and rail.velocity == pytest.approx((5.01 - 3.0) / 2, rel=1e-3)
-    rail.force = 4.0  # below static, above dynamic: it slides on
+    rail.effort = 4.0  # below static, above dynamic: it slides on
     sim.run(0.5)
     assert not rail.stuck
 

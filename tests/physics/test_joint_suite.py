@@ -157,7 +157,7 @@ def test_a_force_on_a_free_axis_does_the_work_it_should(name, solver):
     view = sim.joint("joint")
     sim.step(5)
     force = np.linspace(1.0, 2.0, joint.v_size)
-    view.force = force if joint.v_size > 1 else force[0]
+    view.effort = force if joint.v_size > 1 else force[0]
     start, work = sim.energy().kinetic, 0.0
     for _ in range(200):
         before = np.atleast_1d(view.velocity)

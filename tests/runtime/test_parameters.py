@@ -275,7 +275,7 @@ def test_a_centre_moves_beneath_contacts_and_ropes():
 
 def test_points_that_cannot_be():
     sim = sh.Simulation(swinging((0, 0, 0), (0.1, 0, 0), (-0.2, 0, 0)), 1e-3)
-    with pytest.raises(sh.SimulationError, match="body 'arm': centre is three finite numbers"):
+    with pytest.raises(sh.SimulationError, match="body 'arm': com_local is three finite numbers"):
         sim.body("arm").com_local = (0, np.nan, 0)
     with pytest.raises(sh.SimulationError, match="joint 'hinge': child_anchor is three"):
         sim.joint("hinge").child_anchor = 0.2

@@ -61,7 +61,7 @@ def test_a_lost_operator_brings_the_safe_value():
 def test_held_keys_and_sticks():
     sim = simulation(returns=False)
     controls = sim.inputs
-    assert controls.inputs["push"].keys == ("w", "s")
+    assert controls.described["push"].keys == ("w", "s")
     controls.hold("push", 1)
     assert controls.command("push") == 1.0
     controls.hold("push", -0.5)

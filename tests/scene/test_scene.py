@@ -337,7 +337,7 @@ def test_more_mistakes_are_refused():
         print(error.value)
 
     scene = sh.Scene()
-    refused("fixed body has no velocity", lambda: scene.add_body("f", sh.Box(1, 1, 1), motion="fixed", velocity=(1, 0, 0)))
+    refused("fixed body does not move", lambda: scene.add_body("f", sh.Box(1, 1, 1), motion="fixed", velocity=(1, 0, 0)))
     refused("function of time", lambda: scene.add_body("k", sh.Box(1, 1, 1), motion="kinematic", path=3))
     refused("is not where its path starts", lambda: scene.add_body(
         "k", sh.Box(1, 1, 1), motion="kinematic", position=(0, 0, 0), path=lambda t: (1 + t, 0, 0)))  # fmt: skip
