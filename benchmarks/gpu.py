@@ -56,11 +56,11 @@ def mixed_scene() -> sh.Scene:
 
 
 # What single precision can meet; with the tolerances of double precision every step would make all its passes
-MET: dict[str, Any] = {"tolerance": 1e-6} if PRECISION == "single" else {}
-CLOSED: dict[str, Any] = MET | ({"gap": 1e-6} if PRECISION == "single" else {})
+MET = sh.Tolerances(tolerance=1e-6) if PRECISION == "single" else sh.Tolerances()
+CLOSED = sh.Tolerances(tolerance=1e-6, position_tolerance=1e-6) if PRECISION == "single" else sh.Tolerances()
 WAYS: dict[str, dict[str, Any]] = {
     "sequential": {"solver": "sequential"},
-    "direct": {"solver": "direct", **CLOSED},
+    "direct": {"solver": "direct", "tolerances": CLOSED},
 }
 FIELDS = ("position", "rotation", "velocity", "joint_force")
 
@@ -78,7 +78,7 @@ def run(device: str, way: str) -> dict[str, np.ndarray]:
 
 
 ROPES: dict[str, dict[str, Any]] = {
-    "rope alone": {}, "rope, direct": {"solver": "direct", **CLOSED}, "rope, sequential": MET,
+    "rope alone": {}, "rope, direct": {"solver": "direct", "tolerances": CLOSED}, "rope, sequential": {"tolerances": MET},
 }  # fmt: skip
 FEW = {"rope, sequential": (1024, 32)}  # worlds at most and steps a round: a pass and a sweep are launches of their own
 
@@ -172,7 +172,7 @@ ARM = Racer("seven hinges, all laws", 7, servo_arm, servo_arm_xml, 14)
 
 def speed(way: str, worlds: int, racer: Racer, device: str) -> None:
     """World-steps a second of one mechanism, and seconds to its first step."""
-    options = WAYS[way] | ({"tolerance": 0.0} if way == "sequential" else {})
+    options = WAYS[way] | ({"tolerances": sh.Tolerances(tolerance=0.0)} if way == "sequential" else {})
     started = time.perf_counter()
     sim = sh.Simulation(racer.scene(), 1e-3, worlds=worlds, device=device, **options)
     sim.step()

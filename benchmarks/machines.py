@@ -30,7 +30,9 @@ def mf4(iterations: int | None, solver: str = "sequential") -> tuple[sh.Simulati
     scene.add_body("floor", floor, motion="fixed", position=(4.0, 0.0, -0.1), material=sh.Material(friction=0.8))
     robot = Mf4()
     robot.add(scene)
-    caps: dict[str, Any] = {} if iterations is None else {"iterations": iterations, "position_iterations": 2}
+    caps: dict[str, Any] = (
+        {} if iterations is None else {"tolerances": sh.Tolerances(iterations=iterations, position_iterations=2)}
+    )
     sim = sh.Simulation(scene, 2e-3, solver=solver, **caps)
     inputs = Inputs(sim, robot.inputs())
     inputs["front"] = inputs["rear"] = 0.117
@@ -44,7 +46,7 @@ def krt100(iterations: int | None, solver: str = "sequential") -> tuple[sh.Simul
     scene.add_ground(material=sh.Material(friction=0.9))
     robot = Krt100(trailer="rope")
     robot.add(scene)
-    caps: dict[str, Any] = {} if iterations is None else {"iterations": iterations}
+    caps: dict[str, Any] = {} if iterations is None else {"tolerances": sh.Tolerances(iterations=iterations)}
     sim = sh.Simulation(scene, 5e-3, solver=solver, **caps)
     inputs = Inputs(sim, robot.inputs())
     inputs["throttle"], inputs["steer"] = 0.5, 0.05

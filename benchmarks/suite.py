@@ -90,7 +90,7 @@ class Benchmark:
 
 # How a chain is stepped; the sweeps of the first are all made
 WAYS: dict[str, dict[str, Any]] = {
-    "sequential": {"solver": "sequential", "iterations": ITERATIONS, "tolerance": 0.0},
+    "sequential": {"solver": "sequential", "tolerances": sh.Tolerances(iterations=ITERATIONS, tolerance=0.0)},
     "direct": {"solver": "direct"},
 }
 
@@ -225,7 +225,7 @@ def budgeted(quick: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Times of the steps, s; sweeps; and, taking turns with them, times of a loop that looks at the clock until the budget is
     over: what is beyond it there, the operating system took.
     """
-    sim = sh.Simulation(arms(0.5), DT, iterations=1000, tolerance=1e-14, solver="sequential")
+    sim = sh.Simulation(arms(0.5), DT, tolerances=sh.Tolerances(iterations=1000, tolerance=1e-14), solver="sequential")
     steps = 1000 if quick else 10_000
     times, sweeps, waits = np.zeros(steps), np.zeros(steps, int), np.zeros(steps)
     with busy_neighbour():

@@ -17,7 +17,7 @@ def make(dt: float = 1e-3) -> sh.Simulation:
         scene.add_body(f"link{i}", sh.Box(*size), mass=mass, position=place + along * length / 2)
         scene.add_joint(f"j{i}", sh.Revolute(axis), last, f"link{i}", position=place)
         place, last = place + along * length, f"link{i}"
-    sim = sh.Simulation(scene, dt, iterations=100)
+    sim = sh.Simulation(scene, dt, tolerances=sh.Tolerances(iterations=100))
     for i, (a, w) in enumerate(zip(AMPLITUDE, RATE, strict=True)):
         sim.joint(f"j{i}").velocity = a * w
     return sim

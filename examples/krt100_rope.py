@@ -21,7 +21,7 @@ def make(dt: float = 5e-3) -> sh.Simulation:
     ROBOT.add(scene)
     for given in ROBOT.inputs():
         scene.add_input(given)
-    return sh.Simulation(scene, dt, solver="sequential", iterations=40)
+    return sh.Simulation(scene, dt, solver="sequential", tolerances=sh.Tolerances(iterations=40))
 
 
 def control(sim: sh.Simulation) -> None:

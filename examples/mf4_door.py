@@ -30,7 +30,7 @@ def make(dt: float = 4e-3) -> sh.Simulation:
     ROBOT.add(scene, position=(0.0, -0.15, 0.0))
     for given in ROBOT.inputs():
         scene.add_input(given)
-    return sh.Simulation(scene, dt, solver="sequential", iterations=30)
+    return sh.Simulation(scene, dt, solver="sequential", tolerances=sh.Tolerances(iterations=30))
 
 
 def control(sim: sh.Simulation) -> None:

@@ -25,7 +25,7 @@ def make(dt: float = 4e-3) -> sh.Simulation:
     ROBOT.add(scene)
     for given in ROBOT.inputs():
         scene.add_input(given)
-    return sh.Simulation(scene, dt, solver="sequential", iterations=30)
+    return sh.Simulation(scene, dt, solver="sequential", tolerances=sh.Tolerances(iterations=30))
 
 
 def control(sim: sh.Simulation) -> None:

@@ -26,7 +26,7 @@ def make(dt: float = 1e-3, solver: str = "direct") -> sh.Simulation:
             hinge = sh.Revolute((0, -sign, 0), spring=(0.8, stop), damping=1.5, limit=(-0.01, stop))
             scene.add_joint(f"hinge{side:+d}{i}", hinge, last, name, position=edge)
             last = name
-    return sh.Simulation(scene, dt, solver=solver, iterations=60)
+    return sh.Simulation(scene, dt, solver=solver, tolerances=sh.Tolerances(iterations=60))
 
 
 def check(sim: sh.Simulation) -> None:

@@ -49,7 +49,7 @@ def make(dt: float = 2e-3) -> sh.Simulation:
     scene.add_joint("drive", sh.Revolute("y", drive=drive), "shoes", "sprocket", position=(-HALF, 0, HIGH))
     track.add(scene, "belt", "track", drive=drive)
     scene.set_pair(scene.world, "track", RUBBER)
-    return sh.Simulation(scene, dt, solver="sequential", iterations=60, on_divergence="ignore")
+    return sh.Simulation(scene, dt, solver="sequential", tolerances=sh.Tolerances(iterations=60), on_divergence="ignore")
 
 
 def check(sim: sh.Simulation) -> None:

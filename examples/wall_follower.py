@@ -36,7 +36,7 @@ def make(dt: float = 5e-3) -> sh.Simulation:
     noise = Noise(sigma=0.02, step=0.005, rate=20.0, latency=1, seed=1)
     mount = {"position": (0.3, 0, 0.25), "count": 121, "field": math.pi, "reach": (0.1, 8.0)}
     scene.add_sensor("scan", "lidar", "krt100", **mount, noise=noise)
-    return sh.Simulation(scene, dt, solver="sequential", iterations=20)
+    return sh.Simulation(scene, dt, solver="sequential", tolerances=sh.Tolerances(iterations=20))
 
 
 def control(sim: sh.Simulation) -> None:

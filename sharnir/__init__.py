@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from sharnir.runtime.measures import Energy, Momentum
     from sharnir.runtime.simulation import Simulation
     from sharnir.runtime.split import SplitSimulation
+    from sharnir.runtime.tolerances import Tolerances
     from sharnir.scene.scene import Scene
     from sharnir.study.compare import Comparison, compare
     from sharnir.study.fitting import Fit, fit
@@ -139,6 +140,7 @@ __all__ = [
     "Suspension",
     "SweepResult",
     "SwingTwist",
+    "Tolerances",
     "Track",
     "Tyre",
     "Universal",
@@ -181,6 +183,7 @@ _WHERE = {
     "sharnir.geometry.shapes": "Box Capsule Compound Cone Cylinder Ellipsoid Mesh PointMass Shape Sphere",
     "sharnir.runtime.simulation": "Simulation",
     "sharnir.runtime.split": "SplitSimulation",
+    "sharnir.runtime.tolerances": "Tolerances",
     "sharnir.engine.base": "Report",
     "sharnir.core.spatial": "about rpy",
     "sharnir.study.fitting": "Fit fit",

@@ -103,7 +103,7 @@ def test_both_formulations_move_alike(seed):
     from scipy.integrate import solve_ivp
 
     scene, rng = random_tree(seed, n=4)
-    sim = sh.Simulation(scene, 2e-5, iterations=400, tolerance=1e-13)
+    sim = sh.Simulation(scene, 2e-5, tolerances=sh.Tolerances(iterations=400, tolerance=1e-13))
     t = dyn.links(sim.model)
     q, v = dyn.neutral(t), rng.normal(size=t.nv) * 0.5
     start = dyn.forward_kinematics(t, q, v)
@@ -185,7 +185,7 @@ def test_reactions_are_those_of_the_step():
     scene.add_body("lower", sh.Box(0.4, 0.05, 0.05), mass=1.0, position=(0.7, 0, 0))
     scene.add_joint("shoulder", sh.Revolute("y"), scene.world, "upper", position=(0, 0, 0))
     scene.add_joint("elbow", sh.Revolute("y"), "lower", "upper", position=(0.5, 0, 0))  # points backwards
-    sim = sh.Simulation(scene, 1e-6, iterations=300, tolerance=1e-16)
+    sim = sh.Simulation(scene, 1e-6, tolerances=sh.Tolerances(iterations=300, tolerance=1e-16))
     sim.step(3)
     exact = dyn.reactions(sim.model, dyn.neutral(sim.model), np.zeros(2))
     for name, (force, torque) in exact.items():

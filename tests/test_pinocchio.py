@@ -133,7 +133,7 @@ def test_a_repaired_robot_moves_alike_in_both_solvers(name, bound):
     """Links without mass or inertia: what they are lifted to by default is enough for impulses, and changes little."""
     runs = []
     for solver, lift, dt, more in (
-        ("sequential", 1e-3, 5e-4, {"iterations": 400}), ("direct", 1e-3, 5e-4, {}),
+        ("sequential", 1e-3, 5e-4, {"tolerances": sh.Tolerances(iterations=400)}), ("direct", 1e-3, 5e-4, {}),
         ("direct", 1e-3, 1e-4, {}), ("direct", 1e-9, 1e-4, {}),
     ):  # fmt: skip
         sim = sh.Simulation(sh.load_urdf(next(ROBOTS.rglob(name)), meshes=False, lift=lift), dt, solver=solver, **more)

@@ -13,6 +13,7 @@ from sharnir.io.folders import everywhere
 from sharnir.io.scene_file import SUFFIXES, read_text
 from sharnir.io.write import scene_text
 from sharnir.runtime.simulation import Simulation
+from sharnir.runtime.tolerances import gathered
 from sharnir.scene.scene import Scene
 from sharnir.study.run import sweep as run_sweep
 
@@ -58,7 +59,7 @@ def _source(name: str, dt: float | None) -> tuple[Any, Any, dict[str, Any]]:
     except Exception as error:
         raise examples.UsageError(examples.told(error, path)) from None
     if isinstance(made, Simulation):
-        return *_scene_of(made, module, path), dict(made.solver.given or {})
+        return *_scene_of(made, module, path), gathered(made.solver.given or {})
     if not isinstance(made, Scene):
         raise examples.UsageError(
             f"{path}: a sweep needs a function build() that returns a Scene, make(worlds) that returns a Simulation of so many "

@@ -12,6 +12,7 @@ from sharnir.io.record_reader import Recording
 from sharnir.io.scene_file import SUFFIXES, load_scene, read_text
 from sharnir.model.model import Model
 from sharnir.runtime.simulation import Simulation
+from sharnir.runtime.tolerances import gathered
 from sharnir.scene.scene import Scene
 
 
@@ -81,7 +82,7 @@ def recorded(recording: Recording, scene: str | None = None, trust: bool = False
         return made(name, facts["dt"], (), roots)[0]
     if recording.scene:
         text = read_text(recording.scene, str(recording.path), roots=roots)
-        return Simulation(text, facts["dt"], solver=facts["solver"], **facts["options"])
+        return Simulation(text, facts["dt"], solver=facts["solver"], **gathered(facts["options"]))
     if name:
         does = "run" if Path(name).suffix.lower() == ".py" else "read"
         raise examples.UsageError(

@@ -21,6 +21,7 @@ from sharnir.errors import SceneError
 from sharnir.geometry import shapes, terrain
 from sharnir.io import meshes
 from sharnir.model import actuators, cable_tables, joint_types
+from sharnir.runtime import tolerances
 from sharnir.sensors import noise
 
 MACHINES = ("crane", "excavator", "forklift", "krt100", "mf4", "tracks", "truck", "vehicles", "wheels")
@@ -64,7 +65,7 @@ def packed(values: np.ndarray) -> dict[str, Any]:
 @functools.cache
 def kinds() -> dict[str, Callable[..., Any]]:
     """Everything that `type` may name."""
-    modules = [shapes, actuators, joint_types, cable_tables, material, terrain, meshes, noise]
+    modules = [shapes, actuators, joint_types, cable_tables, material, terrain, meshes, noise, tolerances]
     modules += [importlib.import_module(f"sharnir.machine_models.{name}") for name in MACHINES]
     out: dict[str, Callable[..., Any]] = {}
     for module in modules:

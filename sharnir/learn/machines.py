@@ -16,6 +16,7 @@ from sharnir.learn.task import Task, Worlds
 from sharnir.machine_models.krt100 import STEER, VOLTS, Krt100
 from sharnir.machine_models.mf4 import CORNERS, Mf4
 from sharnir.model.joint_types import Revolute
+from sharnir.runtime.tolerances import Tolerances
 from sharnir.scene.scene import Scene
 
 ARM = ("yaw", "shoulder", "elbow")
@@ -37,7 +38,7 @@ class _Robot(Task):
     """MF-4 drives by throttle and turn, −1 to 1, and its joints move at −1 to 1 of 0.6 rad/s."""
 
     dt, frame_skip = 4e-3, 10
-    options: Mapping[str, Any] = {"solver": "sequential", "iterations": 12}
+    options: Mapping[str, Any] = {"solver": "sequential", "tolerances": Tolerances(iterations=12)}
     robot = Mf4()
     follow: str | None = "mf4"
     moved: tuple[tuple[str, float], ...] = ()  # groups of joints that one number of the action moves, and signs
@@ -160,7 +161,7 @@ class Trailer(Task):
     """
 
     dt, frame_skip, episode = 5e-3, 10, 400
-    options: Mapping[str, Any] = {"solver": "sequential", "iterations": 20}
+    options: Mapping[str, Any] = {"solver": "sequential", "tolerances": Tolerances(iterations=20)}
     robot = Krt100()
     camera: Mapping[str, Any] = {"eye": (-3.0, -8.0, 5.0), "target": (-3.0, 0.0, 0.0)}
 

@@ -15,10 +15,11 @@ from sharnir.learn.task import Task, Worlds, limits
 from sharnir.learn.walkers import Ant, Hopper
 from sharnir.model.actuators import Servo
 from sharnir.model.joint_types import Prismatic, Revolute
+from sharnir.runtime.tolerances import Tolerances
 from sharnir.scene.scene import Scene
 
 RADIANS = np.pi / 180.0
-ROUGHLY: Mapping[str, Any] = {"solver": "direct", "gap": 1e-3, "sleep": False}
+ROUGHLY: Mapping[str, Any] = {"solver": "direct", "tolerances": Tolerances(position_tolerance=1e-3), "sleep": False}
 """Velocities met to 3e-6 of their scale, in two passes a step where rounding takes three; joints then stand open by 1e-9 m."""
 
 

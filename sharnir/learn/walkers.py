@@ -13,6 +13,7 @@ from sharnir.core.spatial import frame_from_axes
 from sharnir.geometry.shapes import Capsule, Sphere
 from sharnir.learn.task import Task, Worlds, limits
 from sharnir.model.joint_types import Free, Joint, Revolute
+from sharnir.runtime.tolerances import Tolerances
 from sharnir.scene.scene import Scene
 
 FLOOR = Material(friction=0.9)
@@ -30,7 +31,7 @@ class _Walker(Task):
     """Hinges that are turned by torques; what is worth something is the way ahead."""
 
     dt, frame_skip, episode = 5e-3, 4, 500
-    options: Mapping[str, Any] = {"solver": "sequential", "iterations": 20}
+    options: Mapping[str, Any] = {"solver": "sequential", "tolerances": Tolerances(iterations=20)}
     torque = 1.0  # N·m, of a full action
     cost, noise = 1e-3, 5e-3  # of an action squared; rad, rad/s
     follow = "torso"

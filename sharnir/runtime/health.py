@@ -169,7 +169,7 @@ def likely_cause(sim: Owner, names: list[str], how: dict[str, Any], steps: int) 
     if sequential:
         exact = "" if sim.model.ropes is not None and sim.model.collision is not None else ", or solver='direct'"
         cause = f"{sim.solver.iterations} iterations are too few for this scene, or dt = {sim.dt:g} s is too long"
-        return cause, f"Simulation(iterations={4 * sim.solver.iterations}), a smaller dt{exact}"
+        return cause, f"Tolerances(iterations={4 * sim.solver.iterations}), a smaller dt{exact}"
     other = ", or solver='sequential' for many bodies that touch" if "contact" in names else ""
     return f"dt = {sim.dt:g} s is too long for this motion", f"a smaller dt{other}"
 

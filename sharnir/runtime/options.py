@@ -9,19 +9,12 @@ from typing import Any, TypedDict
 from sharnir.engine.articulated.solver import TreeSolver
 from sharnir.engine.base import Solver
 from sharnir.errors import SimulationError
+from sharnir.runtime.tolerances import FIELD_OF, FormerOptions
 
 
-class Options(TypedDict, total=False):
+class Options(FormerOptions, total=False):
     """What single solvers take beside; see `Simulation`."""
 
-    iterations: int
-    position_iterations: int
-    closing_iterations: int
-    rope_iterations: int
-    erp: float
-    tolerance: float
-    rope_tolerance: float
-    gap: float
     threads: int | None
     sleep: bool
     specialize: bool | None
@@ -86,4 +79,6 @@ def check_options(kind: Any, name: str, options: dict[str, Any]) -> None:
             raise SimulationError(f"Simulation: {option}={value!r} was removed in 0.3.0; {REMOVED[option]}")
         if option not in allowed:
             what = f"solver {name!r}" if name != "rope" else "a scene of ropes without joints"
-            raise SimulationError(f"Simulation: {option!r} is no option of {what}; allowed: {', '.join(sorted(allowed))}")
+            raise SimulationError(
+                f"Simulation: {option!r} is no option of {what}; allowed: {', '.join(sorted(allowed - set(FIELD_OF) | {'tolerances'}))}"
+            )

@@ -52,6 +52,7 @@ from sharnir.runtime.options import Options, Spreads, VideoOptions, ViewOptions,
 from sharnir.runtime.parameters import owned, randomise
 from sharnir.runtime.rope_view import RopeView
 from sharnir.runtime.snapshots import Snapshot, rope_arrays
+from sharnir.runtime.tolerances import Tolerances, with_former
 from sharnir.runtime.transaction import Sum, Transaction
 from sharnir.runtime.views import BodyView, GearView, SpringView
 from sharnir.runtime.wind import Air, WindAccess
@@ -86,8 +87,8 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         on_divergence: what is done where joints stand open by a whole body or energy comes from nowhere: "raise" a
             `DivergenceError` (of several worlds that one stops, and is marked in `failed`), "warn" once, or "ignore".
         sleep: whether bodies, mechanisms and ropes at rest sleep until something wakes them (`SolverSequential`).
-        iterations, position_iterations, erp, tolerance, threads: see `SolverSequential`;
-            `SolverDirect` takes iterations, closing_iterations, tolerance, gap, threads.
+        tolerances: how exactly each step is solved, and in how many iterations; chosen for the scene if None (`Tolerances`).
+        threads: CPU threads that share the worlds; all cores if None (one world needs one).
         specialize: whether the steps of trees are compiled for this model (`SolverDirect`); None: on a GPU, where that can be.
     """
 
@@ -171,11 +172,13 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         worlds: int = 1,
         device: str | Sequence[str] = "cpu",
         on_divergence: Literal["raise", "warn", "ignore"] = "raise",
+        tolerances: Tolerances | None = None,
         **options: Unpack[Options],
     ) -> None:
         if on_divergence not in ON_DIVERGENCE:
             raise SimulationError(f"on_divergence is one of {', '.join(map(repr, ON_DIVERGENCE))}, got {on_divergence!r}")
         word = asked_for(solver, method)
+        exact, others = with_former(tolerances, dict(options))
         if not isinstance(scene, Scene | Model):
             raise SceneError(f"Simulation: scene is a Scene or a Model, got {scene!r}")
         if not is_positive(dt):
@@ -189,15 +192,17 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
                     self.model = scene.build(worlds, str(device), begin)
                 else:
                     self.model = owned(scene)
-                self._prepare(word, dt, dict(options), on_divergence)
+                self._prepare(word, dt, others, on_divergence, exact)
         except (MemoryError, RuntimeError) as error:
             if isinstance(error, SimulationError) or "alloc" not in str(error).lower():
                 raise
             raise SimulationError(f"Simulation: worlds={worlds} of this scene do not fit the memory of {device!r}") from None
         note_velocity_error(self)
 
-    def _prepare(self, word: str, dt: float, options: dict[str, Any], on_divergence: str) -> None:
-        """Arrays, solver and views of the model."""
+    def _prepare(
+        self, word: str, dt: float, options: dict[str, Any], on_divergence: str, tolerances: Tolerances | None = None
+    ) -> None:
+        """Arrays, solver and views of the model; `options` are keywords of the solver."""
         self.worlds = self.model.worlds
         self._on_cpu: bool = wp.get_device(self.model.device).is_cpu
         self._at_pose = True  # whether velocities in the state are those of its pose
@@ -205,6 +210,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         if options.get("specialize", True) is None:
             del options["specialize"]
         check_options(kind, self.solver_name, options)
+        options |= {} if tolerances is None else tolerances.keywords(self.solver_name)
         self.solver: SolverSequential | TreeSolver | SolverRope = kind(self.model, dt, **options)
         self.solver.given = options
         self.model = self.solver.model  # with ropes laid out as the solver takes them

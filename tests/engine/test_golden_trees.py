@@ -89,11 +89,11 @@ def store():
     out = {}
     for name, (scene, dt) in scenes().items():
         try:
-            sim, ends = run(scene, dt, STEPS, tolerance=1e-13)
+            sim, ends = run(scene, dt, STEPS, tolerances=sh.Tolerances(tolerance=1e-13))
         except sh.SimulationError:
             continue
         assert not sim.solver._lean
-        near = run(scene, dt, STEPS, 1e-14, tolerance=1e-13)[1]
+        near = run(scene, dt, STEPS, 1e-14, tolerances=sh.Tolerances(tolerance=1e-13))[1]
         off = [np.abs(a - b).max() for a, b in zip(ends, near, strict=False)]
         if off[0] > 1e-11:
             continue
@@ -119,7 +119,7 @@ def test_mechanisms_end_where_they_did(what):
     """
     made, off, lean = scenes(), {}, 0
     for name, ends in GOLDEN[what].items():
-        sim, now = run(*made[name], STEPS[: len(ends)], tolerance=1e-13)  # as finely as what is stored
+        sim, now = run(*made[name], STEPS[: len(ends)], tolerances=sh.Tolerances(tolerance=1e-13))  # as finely as what is stored
         worst = max(np.abs(a - b).max() for a, b in zip(ends, now, strict=False))
         bound = 1e-9 if len(now) > 1 and what == "rows" else 1e-10
         print(f"{name}: {worst:.1e}, in joint coordinates: {sim.solver._lean}")

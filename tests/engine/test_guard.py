@@ -197,7 +197,7 @@ def test_steps_that_do_not_converge_are_warned_of_once():
         scene.add_body(f"b{i}", sh.Box(1, 0.1, 0.1), mass=5000.0 if i == 7 else 1.0, position=(i + 0.5, 0, 0))
         scene.add_joint(f"j{i}", sh.Spherical(), last, f"b{i}", position=(i, 0, 0))
         last = f"b{i}"
-    sim = sh.Simulation(scene, 0.01, solver="sequential", iterations=2, on_divergence="warn")
+    sim = sh.Simulation(scene, 0.01, solver="sequential", tolerances=sh.Tolerances(iterations=2), on_divergence="warn")
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         for _ in range(120):
@@ -308,18 +308,20 @@ def test_what_the_time_is_called_changes_nothing():
 
 
 def test_options_and_ropes_are_refused_by_name():
-    with pytest.raises(sh.SimulationError, match=r"'iteratons' is no option of solver 'sequential'; allowed: erp, iterations"):
+    with pytest.raises(
+        sh.SimulationError, match=r"'iteratons' is no option of solver 'sequential'; allowed: sleep, threads, tolerances"
+    ):
         links(iteratons=3)
     scene = sh.Scene()
     scene.add_rope("r", (0, 0, 0), (1, 0, 0), segments=4, attach=("world", None))
-    with pytest.raises(sh.SimulationError, match="'erp' is no option of a scene of ropes without joints; allowed: iterations"):
-        sh.Simulation(scene, 1e-3, erp=0.5)
+    with pytest.raises(sh.SimulationError, match=r"'erp' is not used by a scene of ropes without joints, got 0\.5; it uses iter"):
+        sh.Simulation(scene, 1e-3, tolerances=sh.Tolerances(erp=0.5))
     bare = sh.Scene()
     bare.add_body("b", sh.Box(1, 1, 1))
     with pytest.raises(sh.SimulationError, match="'rope_tolerance' is of ropes, and the model has none"):
-        sh.Simulation(bare, 1e-3, rope_tolerance=1e-6)
-    with pytest.raises(sh.SimulationError, match="'erp' is no option of a scene of ropes without joints; allowed: iterations"):
-        sh.Simulation(scene, 1e-3, solver="sequential", erp=0.5)
+        sh.Simulation(bare, 1e-3, tolerances=sh.Tolerances(rope_tolerance=1e-6))
+    with pytest.raises(sh.SimulationError, match=r"'erp' is not used by a scene of ropes without joints, got 0\.5; it uses iter"):
+        sh.Simulation(scene, 1e-3, solver="sequential", tolerances=sh.Tolerances(erp=0.5))
     with pytest.raises(sh.SceneError, match="rope 'r' has no joint coordinates"):
         sh.dynamics.gravity_torques(scene.build(), [])
     with pytest.raises(sh.SceneError, match="breaking_load"):

@@ -122,7 +122,7 @@ def test_a_tolerance_is_an_impulse_by_which_laws_may_be_missed(tolerance, held):
     scene = sh.Scene(gravity=(0, 0, 0))
     scene.add_body("wheel", sh.Box(0.3, 0.2, 0.1), mass=1.0)
     scene.add_joint("j", sh.Revolute("z", friction=0.1), "world", "wheel", position=(0, 0, 0))
-    sim = sh.Simulation(scene, 1e-3, solver="direct", tolerance=tolerance, sleep=False)
+    sim = sh.Simulation(scene, 1e-3, solver="direct", tolerances=sh.Tolerances(tolerance=tolerance), sleep=False)
     sim.joint("j").effort = 0.2
     sim.step(20)
     assert sim.solver._lean
@@ -150,7 +150,7 @@ def test_a_tolerance_that_is_given_is_asked_of_iterations_as_well():
         servo = sh.Servo(0.5, kp=40.0, kd=1.0)
         scene.add_joint(f"j{i}", sh.Revolute("yzy"[i], friction=0.1, drive=servo), parent, body, position=(0.3 * i, 0, 0))
         parent = body
-    sims = [sh.Simulation(scene, 1e-3, **given) for given in ({}, {"tolerance": 1e-9}, {"tolerance": 1e-13})]
+    sims = [sh.Simulation(scene, 1e-3, tolerances=sh.Tolerances(tolerance=most)) for most in (None, 1e-9, 1e-13)]
     worst = [max(float(np.max(sim.step().residual)) for _ in range(100)) for sim in sims]
     left = [sim.solver._kept.acted_tolerance for sim in sims]
     assert worst[2] < 1e-13 < worst[1] < 1e-9

@@ -62,7 +62,7 @@ def machine(joint, flip):
     scene.add_joint("first", sh.Revolute("y"), scene.world, a, position=(0, 0, 0))
     scene.add_joint("j", joint, *((b, a) if flip else (a, b)), position=(0.3, 0, 0))
     scene.add_joint("last", sh.Revolute("z", damping=0.01), b, c, position=(0.55, 0.05, 0.03))
-    sim = sh.Simulation(scene, 1e-3, solver="direct", sleep=False, tolerance=1e-13)
+    sim = sh.Simulation(scene, 1e-3, solver="direct", sleep=False, tolerances=sh.Tolerances(tolerance=1e-13))
     sim.joint("first").velocity, sim.joint("last").velocity = 2.0, -3.0
     return sim
 

@@ -305,7 +305,7 @@ def test_from_the_command_line(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "MB a minute" in said and "equal in every bit" in said and (tmp_path / "door.csv").exists()
     assert main(["replay", str(tmp_path / "none.mcap")]) == 1
-    sim = door(iterations=15)
+    sim = door(tolerances=sh.Tolerances(iterations=15))
     with sim.record_file(out):
         sim.step(20)
     assert "[body.door]" in sh.Recording(out).scene and main(["replay", str(out)]) == 0, "its scene is in it"

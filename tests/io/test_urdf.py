@@ -101,7 +101,9 @@ def test_bodies_stand_where_forward_kinematics_puts_them():
 def test_merging_changes_no_motion():
     runs = []
     for merge in (True, False):
-        sim = sh.Simulation(load_urdf(DATA / "arm.urdf", merge_fixed=merge), dt=1e-3, iterations=2000, tolerance=1e-13)
+        sim = sh.Simulation(
+            load_urdf(DATA / "arm.urdf", merge_fixed=merge), dt=1e-3, tolerances=sh.Tolerances(iterations=2000, tolerance=1e-13)
+        )
         sim.run(0.1)
         assert abs(sim.joint("shoulder").velocity) > 0.1
         runs.append([sim.joint("shoulder").position, sim.joint("elbow").position, *sim.body("lower").position])
@@ -161,7 +163,7 @@ def test_mimic_with_offset_keeps_its_law(tmp_path):
         joint("c", "two", "three", chain + "<origin xyz='0.3 0 0'/>"),
     )  # fmt: skip
     assert sorted(scene.gears) == ["b_mimic", "c_mimic"]
-    sim = sh.Simulation(scene, dt=1e-3, iterations=200)
+    sim = sh.Simulation(scene, dt=1e-3, tolerances=sh.Tolerances(iterations=200))
     assert sim.joint("a").position == pytest.approx(0, abs=1e-12)
     for _ in range(2):
         a, b, c = (sim.joint(n).position for n in "abc")

@@ -41,7 +41,7 @@ def test_both_solvers_pull_a_trailer_alike():
 def drive_at_random(seed, drives, time):
     """(drives,) degrees by which drives with random inputs pass a limit of the hitch, each in a world of its own."""
     rng, robot = np.random.default_rng(seed), Krt100()
-    sim, inputs = put(robot, 0.005, "sequential", 0.9, iterations=20, worlds=drives)
+    sim, inputs = put(robot, 0.005, "sequential", 0.9, tolerances=sh.Tolerances(iterations=20), worlds=drives)
     most = np.zeros((drives, 3))
     for _ in range(round(time / 1.5)):
         inputs["throttle"], inputs["brake"] = rng.uniform(0.3, 1, drives), rng.uniform(0, 0.2, drives)
@@ -69,7 +69,7 @@ def test_the_hitch_keeps_its_limits_in_many_random_drives():
 
 def test_mf4_goes_turns_and_stands_as_it_is_told():
     robot = Mf4()
-    sim, inputs = put(robot, 0.002, "sequential", 0.8, iterations=12)
+    sim, inputs = put(robot, 0.002, "sequential", 0.8, tolerances=sh.Tolerances(iterations=12))
     mass = sum(sim.body(n).mass for n in sim.model.body_names if n != "world")
     inputs["front"] = inputs["rear"] = 0.117
     inputs["throttle"] = 0.5
@@ -87,7 +87,7 @@ def test_mf4_goes_turns_and_stands_as_it_is_told():
 
 def test_mf4_lifts_its_arm_to_where_it_is_told():
     robot = Mf4()
-    sim, inputs = put(robot, 0.002, "sequential", 0.8, iterations=12)
+    sim, inputs = put(robot, 0.002, "sequential", 0.8, tolerances=sh.Tolerances(iterations=12))
     inputs["shoulder"], inputs["elbow"] = 1.0, -0.5
     inputs.step(1250)
     angles = [sim.joint(f"mf4 arm {part}").position for part in ("shoulder", "elbow")]

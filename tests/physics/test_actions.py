@@ -251,7 +251,7 @@ def arm_tree(iterations):
         parent = bodies[(i + 1) // 2]
         scene.add_joint(f"j{i}", sh.Revolute("y", friction=0.5), parent, f"b{i}", position=(0.2 * i - 0.1, 0.1 * (i % 3), 0))
         bodies.append(f"b{i}")
-    return sh.Simulation(scene, 1e-3, iterations=iterations, tolerance=1e-14, solver="sequential")
+    return sh.Simulation(scene, 1e-3, tolerances=sh.Tolerances(iterations=iterations, tolerance=1e-14), solver="sequential")
 
 
 def test_a_budgeted_run_is_replayed_bit_for_bit():
@@ -545,7 +545,7 @@ def test_a_scaled_pendulum_moves_alike(length, mass):
             joint = sh.Revolute("y", damping=0.01 * M * L**2, friction=0.02 * M * L**2)
             scene.add_joint(f"j{i}", joint, last, f"b{i}", position=(0.5 * L * i, 0, 0))
             last = f"b{i}"
-        sim = sh.Simulation(scene, 1e-3, iterations=200, solver="sequential")
+        sim = sh.Simulation(scene, 1e-3, tolerances=sh.Tolerances(iterations=200), solver="sequential")
         converged = all(sim.step(25).converged for _ in range(20))
         return np.array([sim.joint(f"j{i}").position for i in range(3)]), converged
 

@@ -10,7 +10,10 @@ import sharnir as sh
 G = 9.81
 SOLVERS = ("direct", "sequential")
 BOX = sh.Box(0.1, 0.1, 0.1)
-SWEEPS = {"direct": {}, "sequential": {"iterations": 200}}  # that meet its tolerance from a standing start
+SWEEPS = {
+    "direct": {},
+    "sequential": {"tolerances": sh.Tolerances(iterations=200)},
+}  # that meet its tolerance from a standing start
 
 
 def show(what, error, allowed):

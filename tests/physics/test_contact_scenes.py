@@ -147,6 +147,6 @@ def test_a_step_whose_contacts_are_not_met_says_so():
     scene.add_ground(material=m)
     for i in range(10):
         scene.add_body(f"{i}", sh.Box(0.2, 0.2, 0.2), mass=8.0, position=(0, 0, 0.1 + 0.2 * i), material=m)
-    sim = sh.Simulation(scene, 5e-3, solver="sequential", iterations=2, on_divergence="ignore")
+    sim = sh.Simulation(scene, 5e-3, solver="sequential", tolerances=sh.Tolerances(iterations=2), on_divergence="ignore")
     sim.step()  # falls by a tenth of what it would without contacts, which is within the thresholds
     assert not any(sim.step().converged for _ in range(5)) and sim.health().not_converged == 5

@@ -110,7 +110,7 @@ def test_every_joint_type_is_of_second_order(kind):
 
     exact, errors = motion(reference), []
     for dt in (2e-3, 1e-3, 5e-4):
-        sim = tree(KINDS[kind], dt, gap=1e-10)
+        sim = tree(KINDS[kind], dt, tolerances=sh.Tolerances(position_tolerance=1e-10))
         sim.run(0.3)
         errors.append(np.abs(motion(sim) - exact).max((0, 2)))  # of position, velocity, spin
     ratios = np.array([errors[0] / errors[1], errors[1] / errors[2]])
@@ -313,8 +313,8 @@ def test_friction_is_the_limit_of_many_sequential_sweeps(seed):
     rng, dt = np.random.default_rng(seed), 1e-6
     joint = sh.Spherical(friction=0.2) if seed % 2 else sh.Revolute("y", friction=0.2)
     ours = chain(5, joint, dt)
-    swept = {"solver": "sequential", "iterations": 20_000, "tolerance": 1e-18, "position_iterations": 0}
-    theirs = sh.Simulation(ours.model, 2 * dt, **swept)
+    finely = sh.Tolerances(iterations=20_000, tolerance=1e-18, position_iterations=0)
+    theirs = sh.Simulation(ours.model, 2 * dt, solver="sequential", tolerances=finely)
     pushes, bounds = rng.uniform(-3, 3, (5, joint.v_size)), 10 ** rng.uniform(-1, 1.7, 5)
     for sim in (ours, theirs):
         for i, (push, bound) in enumerate(zip(pushes, bounds, strict=True)):
@@ -505,6 +505,6 @@ def test_mistakes_are_named():
     with pytest.raises(sh.SimulationError, match="solver 'exact' is unknown"):
         sh.Simulation(scene, 1e-3, solver="exact")
     with pytest.raises(
-        sh.SimulationError, match="'clsing_iterations' is no option of solver 'direct'; allowed: closing_iterations"
+        sh.SimulationError, match="'slep' is no option of solver 'direct'; allowed: sleep, specialize, threads, tol"
     ):
-        sh.Simulation(scene, 1e-3, solver="direct", clsing_iterations=3)
+        sh.Simulation(scene, 1e-3, solver="direct", slep=False)

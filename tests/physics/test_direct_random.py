@@ -133,14 +133,18 @@ def order(make, end=0.2):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_trees_are_of_second_order(seed):
-    error, ratio, gap = order(lambda dt: push(random_tree(seed, dt, solver="direct", gap=1e-11), seed))
+    error, ratio, gap = order(
+        lambda dt: push(random_tree(seed, dt, solver="direct", tolerances=sh.Tolerances(position_tolerance=1e-11)), seed)
+    )
     print(f"tree {seed}: {error} m, m/s, rad/s at 0.5 ms; twice the step {np.round(ratio, 2)}; gap {gap:.1e}")
     assert np.all(ratio > 3.6) and gap < 1e-9
 
 
 @pytest.mark.parametrize(("kind", "seed"), [("four-bar", 0), ("ring", 1), ("rods", 2), ("gears", 3), ("gears", 4)])
 def test_loops_are_of_second_order(kind, seed):
-    error, ratio, gap = order(lambda dt: loop(kind, seed, dt, solver="direct", gap=1e-11))
+    error, ratio, gap = order(
+        lambda dt: loop(kind, seed, dt, solver="direct", tolerances=sh.Tolerances(position_tolerance=1e-11))
+    )
     print(f"{kind} {seed}: {error} at 0.5 ms; twice the step {np.round(ratio, 2)}; gap {gap:.1e}")
     assert np.all(ratio > 3.6) and gap < 1e-9
 

@@ -8,7 +8,7 @@ from test_reference_numbers import four_bar
 import sharnir as sh
 from sharnir.core.spatial import quat_exp, quat_rotate
 
-EXACT = {"iterations": 300, "position_iterations": 50, "tolerance": 1e-14}
+EXACT = {"tolerances": sh.Tolerances(iterations=300, position_iterations=50, tolerance=1e-14)}
 
 
 def make(scene, solver, dt, **options):

@@ -156,7 +156,7 @@ def test_a_stack_at_rest_has_converged(solver):
 
 
 def test_few_iterations_that_lead_to_the_right_result_have_converged():
-    sims = [hanging(1.0, solver="sequential", iterations=n) for n in (3, 300)]
+    sims = [hanging(1.0, solver="sequential", tolerances=sh.Tolerances(iterations=n)) for n in (3, 300)]
     for sim in sims:
         assert not warned(sim, 40) and sim.health().not_converged == 0
     off = np.linalg.norm(sims[0].body("load").position - sims[1].body("load").position)

@@ -65,7 +65,7 @@ def random_pair(joint, side, seed, *, gravity=(0, 0, 0), dt=1e-3, solver="sequen
     at = rng.uniform(0, 0.5, 3)
     place = [at, at + rng.uniform(0.2, 0.5, 3)] if isinstance(joint, sh.Distance) else at
     scene.add_joint("joint", joint, *names, position=place, rotation=random_quat(rng))
-    options = {"tolerance": 1e-13, "iterations": 50} if solver == "sequential" else {}
+    options = {"tolerances": sh.Tolerances(tolerance=1e-13, iterations=50)} if solver == "sequential" else {}
     return sh.Simulation(scene, dt, solver=solver, **options)
 
 
@@ -200,7 +200,7 @@ def test_child_anchor_is_the_common_point_of_a_displaced_slider():
     base = scene.add_body("base", sh.Box(1, 1, 1), mass=5.0)
     slider = scene.add_body("slider", sh.Box(0.1, 0.1, 0.1), mass=1.0)
     scene.add_joint("rail", sh.Prismatic("x"), base, slider, position=(0, 0, 0))
-    sim = sh.Simulation(scene, 1e-3, iterations=100, solver="sequential")
+    sim = sh.Simulation(scene, 1e-3, tolerances=sh.Tolerances(iterations=100), solver="sequential")
     sim.joint("rail").position = 2.0
     sim.body("slider").apply_force((0, 0, 3.0), once=False)
     sim.step(2)

@@ -861,7 +861,7 @@ def test_sweeps_and_passes_end_when_both_have_met():
         scene.add_joint("hinge", sh.Revolute("y", spring=(1e5, 0.0), damping=5e3), "world", "boom", position=(0, 0, 0))
         scene.add_body("load", sh.Box(0.3, 0.3, 0.3), mass=50.0, position=(2, 0.3, -2.15), velocity=(1, 0.5, 0))
         scene.add_rope("r", (2, 0, 0), (2, 0.3, -2), segments=20, mass_per_length=0.5, EI=0.1, GJ=0.1, attach=("boom", "load"))
-        sim = sh.Simulation(scene, 5e-3, solver="sequential", tolerance=tolerance)
+        sim = sh.Simulation(scene, 5e-3, solver="sequential", tolerances=sh.Tolerances(tolerance=tolerance))
         reports = [sim.step() for _ in range(100)]
         ends.append(sim.body("load").com)
         sweeps.append(reports[-1].iterations)

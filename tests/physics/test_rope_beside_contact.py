@@ -79,7 +79,7 @@ def test_it_is_what_many_sweeps_lead_to():
     off = []
     for dt in (0.002, 0.001):
         path, gains, missed = tied("direct", dt)
-        swept = tied("sequential", dt, iterations=2000)[0]
+        swept = tied("sequential", dt, tolerances=sh.Tolerances(iterations=2000))[0]
         off.append(np.abs(path - swept).max())
         print(f"{dt * 1e3:g} ms: {1e3 * off[-1]:.2f} mm apart after {swept[-1, 2, 0] - 1.2:.2f} m; energy gains at most "
               f"{gains:.1e} J a step; {missed} steps not met")  # fmt: skip

@@ -602,7 +602,7 @@ def bracket(iterations=40):
     scene.add_body("load", sh.Box(0.2, 0.3, 0.4), mass=50.0, position=(0.5, 0.4, -0.1))
     rope = {"segments": 14, "radius": 0.01, "mass_per_length": 0.6, "EI": EI, "GJ": 0.7 * EI}
     scene.add_rope("rope", (0.5, 0.4, -0.1), (0, 0, 0), length=0.74, attach=("load", "slider"), clamp=(False, True), **rope)
-    return sh.Simulation(scene, 15e-3, iterations=iterations, solver="sequential")
+    return sh.Simulation(scene, 15e-3, tolerances=sh.Tolerances(iterations=iterations), solver="sequential")
 
 
 @pytest.mark.parametrize("iterations", [2, 4, 40])

@@ -55,6 +55,6 @@ def test_a_small_arm_falls_against_little_friction(solver):
 def test_a_tolerance_that_is_given_is_an_impulse():
     """Whoever says 1e-3 N·m·s has friction hold what is below it."""
     u = SMALL_LIGHT
-    sim = sh.Simulation(SCENES["rubbing"](u), DT * u.time, tolerance=1e-3)
+    sim = sh.Simulation(SCENES["rubbing"](u), DT * u.time, tolerances=sh.Tolerances(tolerance=1e-3))
     sim.step(20)
     assert np.abs(sim.joint("j0").position) == 0.0

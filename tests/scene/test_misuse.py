@@ -158,7 +158,7 @@ MADE = {
     sh.Universal: (("x", "y"),), sh.Planar: ("x",), sh.Distance: (), sh.Friction: (1.0,), sh.Servo: (), sh.DCMotor: (),
     sh.Limit: (), sh.Cardan: (), sh.SwingTwist: (), sh.Material: (), sh.Motor: (), sh.Battery: (12.0,), sh.Engine: (),
     sh.HydraulicCylinder: (), sh.Wheel: (0.3, 0.2, 10.0), sh.Tyre: (1e4,), sh.Suspension: (1e4,), sh.Steering: (),
-    sh.sensors.Noise: (),
+    sh.sensors.Noise: (), sh.Tolerances: (),
     sh.Track: ([(0, 0, 0.1), (1, 0, 0.1)], 0.1, 5.0),
 }  # fmt: skip
 ADDED = {
@@ -265,7 +265,7 @@ def test_no_call_of_a_simulation_takes_what_it_never_is():
     for label, view in [*at, ("rope", sim.rope("r")), ("simulation", sim), ("target", sim.target)]:
         names = [n for kind in type(view).__mro__ for n, v in vars(kind).items() if isinstance(v, property) and v.fset]
         calls.append((label, lambda view=view, **given: [setattr(view, *pair) for pair in given.items()], {}, sorted(set(names))))
-    options = ["iterations", "tolerance", "gap", "closing_iterations", "worlds", "threads", "device", "solver", "dt"]
+    options = ["tolerances", "worlds", "threads", "device", "solver", "dt"]
     plain = sh.Scene()
     plain.add_body("a", sh.Sphere(0.1), mass=1.0)
     calls.append(("Simulation", lambda **given: sh.Simulation(plain, **given), {"dt": 1e-3}, [*options, "on_divergence"]))

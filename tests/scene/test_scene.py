@@ -130,9 +130,7 @@ def test_dt_is_positive(dt):
 
 def test_solver_options_are_checked():
     for options, word in (
-        (dict(iterations=0), "iterations"),
-        (dict(erp=1.5), "erp"),
-        (dict(tolerance=-1.0), "tolerance"),
+        (dict(tolerances=1e-9), "tolerances"),
         (dict(threads=0), "threads"),
         (dict(solver="magic"), "solver"),
     ):

@@ -61,7 +61,7 @@ def test_braking_on_ice_takes_longer():
         robot.add(scene, speed=2.0)
         for given in robot.inputs():
             scene.add_input(given)
-        sim = sh.Simulation(scene, 0.005, solver="sequential", iterations=20, on_divergence="ignore")
+        sim = sh.Simulation(scene, 0.005, solver="sequential", tolerances=sh.Tolerances(iterations=20), on_divergence="ignore")
         weather(sim, friction=factor)
         fail(sim, "brake", "krt100 rear left"), fail(sim, "brake", "krt100 rear right")
         fail(sim, "brake", "krt100 front left"), fail(sim, "brake", "krt100 front right")

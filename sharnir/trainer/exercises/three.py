@@ -14,6 +14,7 @@ from sharnir.machine_models.mf4 import Mf4
 from sharnir.model.actuators import Servo
 from sharnir.model.joint_types import Prismatic, Revolute, Universal
 from sharnir.runtime.simulation import Simulation
+from sharnir.runtime.tolerances import Tolerances
 from sharnir.scene.scene import Scene
 from sharnir.trainer.exercises.exercise import Exercise, Fault, Goal, Within, touching
 
@@ -41,7 +42,7 @@ def make_park(dt: float = 5e-3) -> Simulation:
     ROBOT.add(scene)
     for given in ROBOT.inputs():
         scene.add_input(given)
-    return Simulation(scene, dt, solver="sequential", iterations=20, on_divergence="ignore")
+    return Simulation(scene, dt, solver="sequential", tolerances=Tolerances(iterations=20), on_divergence="ignore")
 
 
 def drive_park(sim: Any) -> None:
@@ -127,7 +128,7 @@ def make_set_down(dt: float = 5e-3) -> Simulation:
     scene.add_input(
         "hoist", "joint/hoist.velocity", scale=LOWER, rate=2.0, keys=("w", "s"), pad="-axis 1", about="part of 0.5 m/s, up"
     )
-    return Simulation(scene, dt, solver="sequential", iterations=60, on_divergence="ignore")
+    return Simulation(scene, dt, solver="sequential", tolerances=Tolerances(iterations=60), on_divergence="ignore")
 
 
 def swing(sim: Any) -> float:
@@ -201,7 +202,7 @@ def make_door(dt: float = 4e-3) -> Simulation:
     TRACKED.add(scene)
     for given in TRACKED.inputs():
         scene.add_input(given)
-    return Simulation(scene, dt, solver="sequential", iterations=12, on_divergence="ignore")
+    return Simulation(scene, dt, solver="sequential", tolerances=Tolerances(iterations=12), on_divergence="ignore")
 
 
 def drive_door(sim: Any) -> None:
