@@ -24,12 +24,12 @@ def door() -> sh.Scene:
     return scene
 
 
-def timed(runs: int, **given: object) -> tuple[sh.SweepResult, float, float]:
+def timed(runs: int, **given: object) -> tuple[sh.StudyResult, float, float]:
     """The table, runs a second while all workers are busy, and seconds in all."""
     came: list[tuple[float, int]] = []
     vary = {"joint/hinge.friction": (2.0, 10.0), "body/door.mass": (10.0, 40.0), "joint/hinge.qd": [1.5]}
     start = time.perf_counter()
-    found = sh.sweep(
+    found = sh.run_study(
         door(), vary, "joint/hinge.q", sampling="sobol", runs=runs, duration=DURATION, dt=DT, chunk=CHUNK,
         progress=lambda done, total: came.append((time.perf_counter(), done)), **given,  # type: ignore[arg-type]
     )  # fmt: skip
@@ -61,7 +61,7 @@ def main(runs: int) -> None:
     say(f"largest memory of the driver: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB\n")
 
 
-def _same(a: sh.SweepResult, b: sh.SweepResult) -> bool:
+def _same(a: sh.StudyResult, b: sh.StudyResult) -> bool:
     return all(a[name].tobytes() == b[name].tobytes() for name in a.names if name != "failed")
 
 

@@ -6,6 +6,7 @@ Names are imported when they are first used: `import sharnir` alone takes no tim
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -71,8 +72,8 @@ if TYPE_CHECKING:
     from sharnir.scene.scene import Scene
     from sharnir.study.compare import Comparison, compare
     from sharnir.study.fitting import Fit, fit
-    from sharnir.study.result import SweepResult
-    from sharnir.study.run import sweep
+    from sharnir.study.result import StudyResult
+    from sharnir.study.run import run_study
     from sharnir.trainer.loop import RealTime
 
 __version__ = "0.2.0"
@@ -136,9 +137,9 @@ __all__ = [
     "State",
     "Steering",
     "StepWarning",
+    "StudyResult",
     "Surface",
     "Suspension",
-    "SweepResult",
     "SwingTwist",
     "Tolerances",
     "Track",
@@ -155,8 +156,8 @@ __all__ = [
     "load_scene",
     "load_urdf",
     "rpy",
+    "run_study",
     "sensors",
-    "sweep",
     "terrain",
 ]
 
@@ -187,12 +188,13 @@ _WHERE = {
     "sharnir.engine.base": "Report",
     "sharnir.core.spatial": "about rpy",
     "sharnir.study.fitting": "Fit fit",
-    "sharnir.study.result": "SweepResult",
-    "sharnir.study.run": "sweep",
+    "sharnir.study.result": "StudyResult",
+    "sharnir.study.run": "run_study",
     "sharnir.runtime.contacts": "ContactPoints",
 }
 _REMOVED = {"SolverArticulated": "removed in 0.3.0: it was the direct solver; use SolverDirect, or Simulation(solver='direct')"}
-_RENAMED = {"SolverImpulse": "SolverSequential"}
+_RENAMED = {"sweep": "run_study", "SweepResult": "StudyResult"}
+"""Names of 0.2.0, which warn until 0.4.0."""
 _MODULES = {
     "control": "sharnir.control",
     "dynamics": "sharnir.dynamics",
@@ -212,10 +214,9 @@ if not TYPE_CHECKING:  # or every word would be right
         elif name in _MODULES:
             value = importlib.import_module(_MODULES[name])
         elif name in _RENAMED:
-            from sharnir.core.renamed import warn_renamed
-
-            warn_renamed(f"sharnir.{name}", f"sharnir.{_RENAMED[name]}")
-            return getattr(importlib.import_module(_MODULE_OF[_RENAMED[name]]), _RENAMED[name])
+            words = f"sharnir.{name} is now sharnir.{_RENAMED[name]}; the former name goes in 0.4.0"
+            warnings.warn(words, FutureWarning, stacklevel=2)
+            return __getattr__(_RENAMED[name])
         elif name in _REMOVED:
             raise AttributeError(f"sharnir.{name} was {_REMOVED[name]}")
         else:

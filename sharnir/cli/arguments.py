@@ -27,6 +27,15 @@ EXAMPLES = """examples:
 """
 
 
+def _renamed(arguments: Sequence[str] | None) -> Sequence[str]:
+    """The words of a command line, the command of 0.2.0 by its new name."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["sweep"]:
+        sys.stderr.write("sharnir: the command sweep is now study; the former name goes in 0.4.0\n")
+        words[0] = "study"
+    return words
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code: 0, 1 for a failure, 2 for a wrong word on the command line."""
     parser = argparse.ArgumentParser(
@@ -70,28 +79,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     compare.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help="folder of the plot (default: ./out)")
     compare.set_defaults(run=lambda a: _commands().compare(a.name, a.duration, a.out))
 
-    sweep = commands.add_parser("sweep", help="run a scene with many values of its parameters, and measure each run")
-    sweep.add_argument(
+    study = commands.add_parser("study", help="run a scene with many values of its parameters, and measure each run")
+    study.add_argument(
         "name",
         help="an example; a .py file with build(), make(worlds) or make(), or a variable scene; or a .toml, .urdf, .xml",
     )
     words = "such as joint/hinge.friction=0.1:2:20, body/door.mass=10,20 or, where values are drawn, 0.1:2; again for more"
-    sweep.add_argument("--vary", metavar="WORD=VALUES", action="append", required=True, help=words)
+    study.add_argument("--vary", metavar="WORD=VALUES", action="append", required=True, help=words)
     words = "such as joint/hinge.q, max(joint/hinge.qd), or a function of the file; again for more"
-    sweep.add_argument("--measure", metavar="WORD", action="append", required=True, help=words)
-    sweep.add_argument("--out", type=Path, default=Path("results.parquet"), help="the table (default: ./results.parquet)")
-    sweep.add_argument("--report", type=Path, metavar="HTML", help="one HTML file with plots")
-    sweep.add_argument("--duration", type=_positive, metavar="S", help="of a run, s; without it a function makes the run")
-    sweep.add_argument("--dt", type=_positive, metavar="S", help="step, s (default: the scene file's, or 0.001)")
-    sweep.add_argument("--sampling", default="grid", help="grid, list, random, sobol or latin (default: grid)")
-    sweep.add_argument("--executor", default="local", help="local or ray (default: local)")
-    sweep.add_argument("--address", help="of a Ray cluster")
+    study.add_argument("--measure", metavar="WORD", action="append", required=True, help=words)
+    study.add_argument("--out", type=Path, default=Path("results.parquet"), help="the table (default: ./results.parquet)")
+    study.add_argument("--report", type=Path, metavar="HTML", help="one HTML file with plots")
+    study.add_argument("--duration", type=_positive, metavar="S", help="of a run, s; without it a function makes the run")
+    study.add_argument("--dt", type=_positive, metavar="S", help="step, s (default: the scene file's, or 0.001)")
+    study.add_argument("--sampling", default="grid", help="grid, list, random, sobol or latin (default: grid)")
+    study.add_argument("--executor", default="local", help="local or ray (default: local)")
+    study.add_argument("--address", help="of a Ray cluster")
     for word in ("runs", "seed", "workers", "chunk", "repeats"):
-        sweep.add_argument(f"--{word}", type=int, default=argparse.SUPPRESS, metavar="N")
-    sweep.set_defaults(run=lambda a: importlib.import_module("sharnir.cli.study_command").sweep(vars(a)))
+        study.add_argument(f"--{word}", type=int, default=argparse.SUPPRESS, metavar="N")
+    study.set_defaults(run=lambda a: importlib.import_module("sharnir.cli.study_command").study(vars(a)))
 
     try:
-        chosen = parser.parse_args(arguments)
+        chosen = parser.parse_args(_renamed(arguments))
     except SystemExit as end:  # argparse has said what is wrong
         return int(end.code or 0)
     try:

@@ -1,4 +1,4 @@
-"""`sharnir sweep`: a sweep of a scene in a file."""
+"""`sharnir study`: many runs of a scene in a file."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from sharnir.io.write import scene_text
 from sharnir.runtime.simulation import Simulation
 from sharnir.runtime.tolerances import gathered
 from sharnir.scene.scene import Scene
-from sharnir.study.run import sweep as run_sweep
+from sharnir.study.run import run_study
 
 DT = 1e-3  # s, where nobody says
 
 
-def sweep(words: dict[str, Any]) -> int:
+def study(words: dict[str, Any]) -> int:
     """Run it, and say where the table is."""
     source, module, options = _source(words["name"], words["dt"])
     vary = {}
@@ -34,7 +34,7 @@ def sweep(words: dict[str, Any]) -> int:
     options |= {name: words[name] for name in same if name in words}
     if isinstance(source, Scene):
         options |= {"dt": DT} | source.options | ({} if words["dt"] is None else {"dt": words["dt"]})
-    found = run_sweep(source, vary, measure, progress=sys.stderr.isatty(), **options)
+    found = run_study(source, vary, measure, progress=sys.stderr.isatty(), **options)
     sys.stdout.write(f"{found.path}: {len(found)} runs, {len(found.failed)} failed; columns: {', '.join(found.names)}\n")
     if words["report"] is not None:
         sys.stdout.write(f"{found.report(words['report'], Path(words['name']).stem)}: the report\n")
@@ -62,7 +62,7 @@ def _source(name: str, dt: float | None) -> tuple[Any, Any, dict[str, Any]]:
         return *_scene_of(made, module, path), gathered(made.solver.given or {})
     if not isinstance(made, Scene):
         raise examples.UsageError(
-            f"{path}: a sweep needs a function build() that returns a Scene, make(worlds) that returns a Simulation of so many "
+            f"{path}: a study needs a function build() that returns a Scene, make(worlds) that returns a Simulation of so many "
             "worlds, or a variable scene"
         )
     return made, module, {}
@@ -72,7 +72,7 @@ def _scene_of(sim: Simulation, module: Any, path: Path) -> tuple[Scene, Any]:
     """The scene of a simulation that a module made; it is read from what it was told."""
     if callable(getattr(module, "control", None)):
         raise examples.UsageError(
-            f"{path}: has a function control(sim), which a sweep of its scene would not call; write make(worlds), and a measure "
+            f"{path}: has a function control(sim), which a study of its scene would not call; write make(worlds), and a measure "
             "that makes the run"
         )
     if sim.model.told is None:

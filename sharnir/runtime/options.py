@@ -78,7 +78,6 @@ def check_options(kind: Any, name: str, options: dict[str, Any]) -> None:
         if option in REMOVED:
             raise SimulationError(f"Simulation: {option}={value!r} was removed in 0.3.0; {REMOVED[option]}")
         if option not in allowed:
+            known = ", ".join(sorted(allowed - set(FIELD_OF) | {"tolerances"}))
             what = f"solver {name!r}" if name != "rope" else "a scene of ropes without joints"
-            raise SimulationError(
-                f"Simulation: {option!r} is no option of {what}; allowed: {', '.join(sorted(allowed - set(FIELD_OF) | {'tolerances'}))}"
-            )
+            raise SimulationError(f"Simulation: {option!r} is no option of {what}; allowed: {known}")

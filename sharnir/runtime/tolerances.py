@@ -31,8 +31,8 @@ class Tolerances(Checked):
             rad. A wider one takes fewer iterations; velocities are then less exact in proportion. Direct alone.
         erp: fraction of a joint's opening that is closed in a step, 0 < erp ≤ 1; 1. Sequential alone.
         rope_iterations: largest number of iterations over ropes in a step, at least 1; 30. Direct, and a scene of ropes alone.
-        rope_tolerance: largest change of a rope's velocity in the last iteration, of its largest speed, above 0; 1e-12, sequential
-            1e-8.
+        rope_tolerance: largest change of a rope's velocity in the last iteration, of its largest speed, above 0; 1e-12, or 1e-8
+            in sequential steps.
     """
 
     iterations: int | None = None

@@ -1,4 +1,4 @@
-"""Which values the runs of a sweep take: grids, lists, random numbers, Sobol points and Latin hypercubes."""
+"""Which values the runs of a study take: grids, lists, random numbers, Sobol points and Latin hypercubes."""
 
 from __future__ import annotations
 

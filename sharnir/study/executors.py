@@ -47,7 +47,9 @@ def packed(job: Job, far: bool = False) -> bytes:
         return bytes(cloudpickle.dumps(job))
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         names = ", ".join(repr(called(f)) for f in functions) or "the scene"
-        raise SimulationError(f"sweep: {names} cannot be sent to another process ({error}); workers=1 needs no sending") from None
+        raise SimulationError(
+            f"run_study: {names} cannot be sent to another process ({error}); workers=1 needs no sending"
+        ) from None
 
 
 def _importable(function: Any) -> bool:
@@ -169,7 +171,7 @@ def on_ray(data: bytes, parts: list[Part], workers: int | None, address: str | N
             given = {"num_cpus": workers} if address is None else {}
             ray.init(address=address or "local", include_dashboard=False, log_to_driver=False, configure_logging=False, **given)
         except (ConnectionError, ValueError, RuntimeError, OSError, TimeoutError) as error:
-            raise SimulationError(f"sweep: no Ray cluster answers at address={address!r}: {error}") from None
+            raise SimulationError(f"run_study: no Ray cluster answers at address={address!r}: {error}") from None
     try:
         task = ray.remote(max_retries=TRIES, num_cpus=1)(answer)
         job = ray.put(data)

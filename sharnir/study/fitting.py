@@ -105,7 +105,7 @@ def fit(
             where none is.
         words: which of its values are to be repeated, all if None; of a `Recording` q and qd of the joints, or positions of
             bodies where there are none.
-        parameters: first guesses by word (as in `sweep`), or (guess, low, high).
+        parameters: first guesses by word (as in `run_study`), or (guess, low, high).
         control: called with the simulation before each step, to repeat what was commanded while it was recorded.
         noise: standard deviation of the recorded values, one or by name; if None it is estimated, for each name, from what is
             left.

@@ -109,7 +109,9 @@ class Runner:
         except (SceneError, SimulationError) as error:
             some = {0, len(part) // 2, len(part) - 1}
             if not self.job.measure or (len(some) == 3 and all(self._raises(part, k) for k in some)):
-                raise SimulationError(f"sweep: runs {part.first} to {part.first + len(part) - 1} all fail: {error}") from error
+                raise SimulationError(
+                    f"run_study: runs {part.first} to {part.first + len(part) - 1} all fail: {error}"
+                ) from error
             reasons = [""] * len(part)
         results: Columns = {}
         todo = [np.array([k for k in all_of if not reasons[k]], int)]
@@ -209,7 +211,7 @@ class Runner:
         except Exception as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
             raise Broken(
-                f"sweep: {called(function)!r} raised {type(error).__name__}: {error} ({last.filename}, line {last.lineno}) "
+                f"run_study: {called(function)!r} raised {type(error).__name__}: {error} ({last.filename}, line {last.lineno}) "
                 f"in runs {part.first} to {part.first + len(part) - 1}"
             ) from error
 
@@ -225,7 +227,7 @@ class Runner:
                 array = np.empty(0)
             if array.ndim == 0 or len(array) != worlds:
                 got = array.shape if array.size else repr(value)
-                raise Broken(f"sweep: {called(who)!r} gives one number a world ({worlds},), got {got} for {name!r}")
+                raise Broken(f"run_study: {called(who)!r} gives one number a world ({worlds},), got {got} for {name!r}")
             flat = array.reshape(worlds, -1)[:n]
             for k in range(flat.shape[1]):
                 at = "" if array.ndim == 1 else str([int(i) for i in np.unravel_index(k, array.shape[1:])]).replace(" ", "")
@@ -238,7 +240,7 @@ class Refused(SimulationError):
 
 
 class Broken(Exception):
-    """A user's function raised, or gave no numbers: the sweep ends, and says so."""
+    """A user's function raised, or gave no numbers: the study ends, and says so."""
 
 
 def called(function: Any) -> str:
@@ -254,13 +256,13 @@ def made(job: Job, worlds: int) -> Simulation:
     gc.collect()  # the simulation of the last chunk is in a circle of references: its arrays are many, its objects few
     if isinstance(job.source, Scene):
         if job.dt is None:
-            raise SimulationError("sweep: a Scene needs dt=, the step in s")
+            raise SimulationError("run_study: a Scene needs dt=, the step in s")
         return Simulation(job.source, job.dt, worlds=worlds, **job.options)
     sim = job.source(worlds)
     if not isinstance(sim, Simulation) or sim.worlds != worlds:
         got = f"{sim.worlds} worlds" if isinstance(sim, Simulation) else repr(sim)
         raise SimulationError(
-            f"sweep: {called(job.source)!r} returns a Simulation of so many worlds as it is told ({worlds}), got {got}"
+            f"run_study: {called(job.source)!r} returns a Simulation of so many worlds as it is told ({worlds}), got {got}"
         )
     return sim
 
@@ -278,4 +280,4 @@ def answer(data: bytes, part: Part) -> tuple[bool, Any]:
     except (SceneError, SimulationError, Broken) as error:
         return False, (type(error).__name__, str(error))
     except Exception as error:
-        return False, ("Exception", f"sweep: {type(error).__name__} in a worker: {error}")
+        return False, ("Exception", f"run_study: {type(error).__name__} in a worker: {error}")

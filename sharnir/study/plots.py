@@ -1,4 +1,4 @@
-"""Plots of a sweep, and its report."""
+"""Plots of a study, and its report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sharnir.errors import SimulationError
 
 MOST = 2000  # lines or points that are drawn; evenly taken where there are more
 KINDS = ("curves", "heat", "parallel")
-Result = Any  # the SweepResult, which calls here
+Result = Any  # the StudyResult, which calls here
 
 
 def draw(result: Result, kind: str | None, path: str | Path | None, measure: str | None) -> Any:

@@ -1,4 +1,4 @@
-"""What a sweep found: a table with a row a run, its plots and its report."""
+"""What a study found: a table with a row a run, its plots and its report."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sharnir.errors import SimulationError
 ABOUT = ("run", "seed", "failed")
 
 
-class SweepResult:
-    """Rows of a sweep: `result["body/door.mass"]` is a column (runs,), `len(result)` the number of runs.
+class StudyResult:
+    """Rows of a study: `result["body/door.mass"]` is a column (runs,), `len(result)` the number of runs.
 
     `varied` holds the words that vary, `measured` the names of what was measured, `path` the Parquet file or None. Columns of a
     file are read when they are asked for.
@@ -47,13 +47,13 @@ class SweepResult:
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._names:
-            raise SimulationError(f"sweep: no column is named {name!r}; there are: {', '.join(self._names)}")
+            raise SimulationError(f"run_study: no column is named {name!r}; there are: {', '.join(self._names)}")
         if self._columns is not None:
             return self._columns[name].copy()
         return np.asarray(self._parquet().read_table(self.path, columns=[name])[name].to_numpy())
 
     def __repr__(self) -> str:
-        return f"<sweep of {len(self)} runs over {', '.join(self.varied)}: {', '.join(self.measured)}>"
+        return f"<study of {len(self)} runs over {', '.join(self.varied)}: {', '.join(self.measured)}>"
 
     @property
     def failed(self) -> dict[int, str]:
@@ -65,7 +65,7 @@ class SweepResult:
         """The run with the smallest (or largest) value of a measure, as a dict of its numbers."""
         column = self[name].astype(float)
         if not np.isfinite(column).any():
-            raise SimulationError(f"sweep: {name!r} has no finite value in any run")
+            raise SimulationError(f"run_study: {name!r} has no finite value in any run")
         at = int(np.nanargmax(column) if largest else np.nanargmin(column))
         return {n: float(self[n][at]) for n in self._names if n != "failed"}
 

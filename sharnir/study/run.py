@@ -1,4 +1,4 @@
-"""`sweep`: many runs of a scene, packed as worlds, over processes or a Ray cluster, into one table."""
+"""`run_study`: many runs of a scene, packed as worlds, over processes or a Ray cluster, into one table."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from sharnir.scene.scene import Scene
 from sharnir.study import executors
 from sharnir.study.design import design
 from sharnir.study.job import REDUCED, Job, Part, Runner, called, made
-from sharnir.study.result import SweepResult
+from sharnir.study.result import StudyResult
 from sharnir.study.store import Memory, Parquet
 from sharnir.study.words import is_free, parameters
 
 CHUNK = 64, 1024  # runs in a chunk, at least and at most, where nobody says
 
 
-def sweep(
+def run_study(
     scene: Scene | Callable[..., Any],
     vary: Mapping[str, Any],
     measure: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] | None = None,
@@ -47,10 +47,10 @@ def sweep(
     out: str | Path | None = None,
     progress: bool | Callable[[int, int], None] = False,
     **options: Any,
-) -> SweepResult:
+) -> StudyResult:
     """Run a scene with many values of its parameters, and measure each run.
 
-    Runs are packed as worlds of one model, a chunk at a time. Which runs make a chunk depends on the sweep alone, so that the
+    Runs are packed as worlds of one model, a chunk at a time. Which runs make a chunk depends on the study alone, so that the
     numbers are the same to the bit whatever the executor and the number of workers.
 
     Args:
@@ -68,7 +68,7 @@ def sweep(
         duration, dt: s. every: steps between the values that max(…) and the like see.
         executor: "local" (processes of this machine) or "ray" (tasks; address of the cluster, None starts one here).
         workers: processes; all cores if None, 1 runs in this process. chunk: runs in a chunk (64 to 1024 if None).
-        out: a Parquet file. Chunks are kept beside it until it is whole: a sweep that was killed goes on with those that miss.
+        out: a Parquet file. Chunks are kept beside it until it is whole: a study that was killed goes on with those that miss.
         progress: show a bar with the time left, or a function that is called with (runs done, runs).
         options: of the Simulation of a Scene, such as solver or device.
 
@@ -104,7 +104,7 @@ def sweep(
     for part, rows in _done(job, parts, executor, workers, address):
         store.put(part.number, rows)
         bar.more(len(part))
-    return SweepResult(list(columns), store.finish(), store.path)
+    return StudyResult(list(columns), store.finish(), store.path)
 
 
 def _done(job: Job, parts: list[Part], executor: str, workers: int | None, address: str | None) -> executors.Done:
@@ -131,7 +131,7 @@ def _job(
 ) -> Job:  # fmt: skip
     """What was asked for, put in order."""
     if not isinstance(scene, Scene) and not callable(scene):
-        raise SimulationError(f"sweep: takes a Scene, or a function make(worlds) that returns a Simulation, got {scene!r}")
+        raise SimulationError(f"run_study: takes a Scene, or a function make(worlds) that returns a Simulation, got {scene!r}")
     measures = () if measure is None else (measure,) if isinstance(measure, str) or callable(measure) else tuple(measure)
     for one in measures:
         if not isinstance(one, str) and not callable(one):
@@ -139,16 +139,16 @@ def _job(
     functions = [one for one in measures if callable(one)]
     if not measures:
         if isinstance(scene, Scene):
-            raise SimulationError("sweep: say what to measure of a scene: measure='joint/hinge.q', or a function")
+            raise SimulationError("run_study: say what to measure of a scene: measure='joint/hinge.q', or a function")
         functions = [scene]
     elif not functions and duration is None:
-        raise SimulationError("sweep: say for how long a run goes on, duration= in s; words are read at its end")
+        raise SimulationError("run_study: say for how long a run goes on, duration= in s; words are read at its end")
     free = [word for word in words if is_free(word)]
     if free and not functions:
         raise SimulationError(f"vary: {free[0]!r} is no kind/name.value, and there is no function that could take it by name")
     if not isinstance(scene, Scene) and (options or dt is not None):
         given = ", ".join(["dt"] * (dt is not None) + list(options))
-        raise SimulationError(f"sweep: {given} belongs to a Scene; {called(scene)!r} makes its own simulation")
+        raise SimulationError(f"run_study: {given} belongs to a Scene; {called(scene)!r} makes its own simulation")
     if isinstance(scene, Scene):
         options = {"threads": 1} | options  # worlds of a chunk by one thread: the cores are shared by chunks
     return Job(scene, words, measures, duration, dt, options, every, max(2, size))  # two worlds at least: arrays, never numbers

@@ -1,4 +1,4 @@
-"""Where rows are kept: chunk by chunk in a folder beside the Parquet file until the sweep is whole, or in memory."""
+"""Where rows are kept: chunk by chunk in a folder beside the Parquet file until the study is whole, or in memory."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 from sharnir.core.extras import need
 from sharnir.errors import SimulationError
 
-KEY = b"sharnir.sweep"  # metadata of the file: which sweep it is
+KEY = b"sharnir.sweep"  # metadata of the file: which study it is
 
 
 class Memory:
-    """Rows of a sweep without a file."""
+    """Rows of a study without a file."""
 
     path: Path | None = None
 
@@ -43,10 +43,10 @@ class Memory:
 
 
 class Parquet:
-    """Rows of a sweep on disk: `results.parquet.parts/` holds a file a chunk while it runs, then `results.parquet` all of them.
+    """Rows of a study on disk: `results.parquet.parts/` holds a file a chunk while it runs, then `results.parquet` all of them.
 
     A chunk is written under another name and then renamed, so that one is there whole or not at all; so is the table. It holds
-    the chunks in their order, a row group each, whatever the order they came in: a sweep that was killed and resumed leaves the
+    the chunks in their order, a row group each, whatever the order they came in: a study that was killed and resumed leaves the
     same bytes.
     """
 
@@ -59,7 +59,7 @@ class Parquet:
                 known = (self.pq.read_schema(path).metadata or {}).get(KEY)
             except (self.pa.ArrowInvalid, OSError) as error:
                 raise SimulationError(
-                    f"sweep: {path} is there, and no results file of a sweep ({error}); it was left alone"
+                    f"run_study: {path} is there, and no results file of a study ({error}); it was left alone"
                 ) from None
             self._same(path, json.loads(known) if known else None)
             return
@@ -74,11 +74,11 @@ class Parquet:
 
     def _same(self, where: Path, known: dict[str, Any] | None) -> None:
         if known is None:
-            raise SimulationError(f"sweep: {where} is there, and holds no sweep; it was left alone, take another out=")
+            raise SimulationError(f"run_study: {where} is there, and holds no study; it was left alone, take another out=")
         other = [name for name in self.identity | known if self.identity.get(name) != known.get(name)]
         if other:
             raise SimulationError(
-                f"sweep: {where} holds another sweep (other: {', '.join(other)}); it was left alone, take another out="
+                f"run_study: {where} holds another study (other: {', '.join(other)}); it was left alone, take another out="
             )
 
     def missing(self, count: int) -> list[int]:

@@ -2,7 +2,7 @@
 
 A word is kind/name.value as in `record`; the value is what the view of that name lets one set, one number a world. A component of
 a vector or of a pair is told by its number: "joint/hinge.limit[1]"; a number of a friction law by its name:
-"joint/hinge.friction.viscous". A word without a dot is free: it is handed to the functions of the sweep by that name.
+"joint/hinge.friction.viscous". A word without a dot is free: it is handed to the functions of the study by that name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FORM = re.compile(r"(?:(?P<kind>[a-z]+)/(?P<name>.+?)|sim)\.(?P<path>[A-Za-z_]+(
 
 
 def is_free(word: str) -> bool:
-    """Whether a word is a name of the user's own, for the functions of a sweep."""
+    """Whether a word is a name of the user's own, for the functions of a study."""
     return isinstance(word, str) and word.isidentifier()
 
 

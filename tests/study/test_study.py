@@ -50,7 +50,7 @@ def test_a_coasting_door_stops_where_its_friction_says():
     """θ = ½ I ω²/M, by a grid in one process; a run whose mass is refused is a row that says so."""
     vary = DOOR | {"body/door.mass": [10.0, 20.0, 40.0, -1.0]}
     measure = ["joint/hinge.q", "max(joint/hinge.qd)", "body/door.position"]
-    found = sh.sweep(door(), vary, measure, duration=1.2, dt=0.005, chunk=10, workers=1)
+    found = sh.run_study(door(), vary, measure, duration=1.2, dt=0.005, chunk=10, workers=1)
     assert len(found) == 16 and found.measured[2:] == [f"body/door.position[{k}]" for k in range(3)]
     mass, friction = found["body/door.mass"], found["joint/hinge.friction"]
     good = mass > 0
@@ -96,16 +96,16 @@ def test_designs():
 
 def test_processes_files_and_seeds_give_the_same_table(tmp_path):
     vary = {"x": (0.0, 1.0)}
-    one = sh.sweep(squares, vary, runs=100, sampling="sobol", repeats=2, seed=7, chunk=16, workers=1)
+    one = sh.run_study(squares, vary, runs=100, sampling="sobol", repeats=2, seed=7, chunk=16, workers=1)
     file = tmp_path / "r.parquet"
-    two = sh.sweep(squares, vary, runs=100, sampling="sobol", repeats=2, seed=7, chunk=16, workers=2, out=file)
+    two = sh.run_study(squares, vary, runs=100, sampling="sobol", repeats=2, seed=7, chunk=16, workers=2, out=file)
     assert same(one, two) and len(one) == 200 and len(np.unique(one["seed"])) == 200 and len(np.unique(one["x"])) == 100
     assert not file.with_name("r.parquet.parts").exists()
     was = file.read_bytes()
-    again = sh.sweep(squares, vary, runs=100, sampling="sobol", repeats=2, seed=7, chunk=16, out=file)
+    again = sh.run_study(squares, vary, runs=100, sampling="sobol", repeats=2, seed=7, chunk=16, out=file)
     assert same(one, again) and file.read_bytes() == was
-    with pytest.raises(sh.SimulationError, match=r"r.parquet holds another sweep \(other: seed, values\)"):
-        sh.sweep(squares, vary, runs=100, sampling="sobol", repeats=2, seed=8, chunk=16, out=file)
+    with pytest.raises(sh.SimulationError, match=r"r.parquet holds another study \(other: seed, values\)"):
+        sh.run_study(squares, vary, runs=100, sampling="sobol", repeats=2, seed=8, chunk=16, out=file)
     assert file.read_bytes() == was
 
 
@@ -133,18 +133,18 @@ def test_a_killed_worker_loses_nothing_and_doubles_nothing():
     assert not any(row[4] for row in rows)
 
 
-def test_a_sweep_that_was_stopped_goes_on_to_the_same_file(tmp_path):
+def test_a_study_that_was_stopped_goes_on_to_the_same_file(tmp_path):
     def stopped(done, total):
         if done >= 48:
             raise KeyboardInterrupt
 
     given = {"vary": {"x": (0.0, 1.0, 100)}, "chunk": 16, "workers": 1}
-    whole = sh.sweep(squares, **given, out=tmp_path / "whole.parquet")
+    whole = sh.run_study(squares, **given, out=tmp_path / "whole.parquet")
     with pytest.raises(KeyboardInterrupt):
-        sh.sweep(squares, **given, out=tmp_path / "r.parquet", progress=stopped)
+        sh.run_study(squares, **given, out=tmp_path / "r.parquet", progress=stopped)
     kept = sorted(p.name for p in (tmp_path / "r.parquet.parts").glob("chunk*"))
     calls = []
-    sh.sweep(squares, **given, out=tmp_path / "r.parquet", progress=lambda done, total: calls.append(done))
+    sh.run_study(squares, **given, out=tmp_path / "r.parquet", progress=lambda done, total: calls.append(done))
     assert len(kept) == 3 and calls[0] == 48 and calls[-1] == 100
     assert (tmp_path / "r.parquet").read_bytes() == whole.path.read_bytes()
 
@@ -188,7 +188,7 @@ def test_a_mistake_is_refused_by_name(what):
     vary, given, told = BAD[what]
     given = {"measure": "joint/hinge.q", "duration": 0.01, "dt": 0.01, "workers": 1} | given
     with pytest.raises(sh.SimulationError, match=re.escape(told)):
-        sh.sweep(door(), vary, **given)
+        sh.run_study(door(), vary, **given)
 
 
 def test_a_measure_that_raises_leaves_what_was_written(tmp_path):
@@ -198,12 +198,12 @@ def test_a_measure_that_raises_leaves_what_was_written(tmp_path):
         return {"y": x}
 
     with pytest.raises(sh.SimulationError, match=r"'picky' raised ValueError: too much .* in runs 60 to 79"):
-        sh.sweep(picky, {"x": (0.0, 99.0, 100)}, chunk=20, workers=1, out=tmp_path / "r.parquet")
+        sh.run_study(picky, {"x": (0.0, 99.0, 100)}, chunk=20, workers=1, out=tmp_path / "r.parquet")
     assert len(list((tmp_path / "r.parquet.parts").glob("chunk*.parquet"))) == 3
 
 
 def test_plots_and_report(tmp_path):
-    found = sh.sweep(lambda a, b: {"y": a * b, "z": a - b}, {"a": (0.0, 1.0, 9), "b": (1.0, 2.0, 5)}, workers=1)
+    found = sh.run_study(lambda a, b: {"y": a * b, "z": a - b}, {"a": (0.0, 1.0, 9), "b": (1.0, 2.0, 5)}, workers=1)
     for kind in ("curves", "heat", "parallel"):
         assert found.plot(kind, tmp_path / f"{kind}.png").stat().st_size > 3000
     text = found.report(tmp_path / "r.html", "A <title>").read_text()
@@ -230,14 +230,14 @@ def test_the_command(tmp_path, capsys, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "door_of_mine.py").write_text(FILE)
-    words = ["sweep", "door_of_mine.py", "--vary", "joint/hinge.friction=2:10:3", "--vary", "joint/hinge.qd=1.5"]
+    words = ["study", "door_of_mine.py", "--vary", "joint/hinge.friction=2:10:3", "--vary", "joint/hinge.qd=1.5"]
     words += ["--measure", "angle", "--measure", "max(joint/hinge.qd)", "--duration", "0.1", "--dt", "0.01", "--report", "r.html"]
     assert main(words) == 0
     told = capsys.readouterr().out
     assert "results.parquet: 3 runs, 0 failed" in told and "angle" in told and (tmp_path / "r.html").exists()
-    assert main(["sweep", "door_of_mine.py", "--vary", "joint/hing.q=1,2", "--measure", "angle", "--duration", "1"]) == 1
+    assert main(["study", "door_of_mine.py", "--vary", "joint/hing.q=1,2", "--measure", "angle", "--duration", "1"]) == 1
     assert "no joint is named 'hing'" in capsys.readouterr().err
-    assert main(["sweep", "door_of_mine.py", "--vary", "0.1:2", "--measure", "angle"]) == 2
+    assert main(["study", "door_of_mine.py", "--vary", "0.1:2", "--measure", "angle"]) == 2
     assert "--vary takes WORD=VALUES" in capsys.readouterr().err
 
 
@@ -246,7 +246,7 @@ def test_an_example_by_its_name(tmp_path, capsys, example):
     from sharnir.cli.arguments import main
 
     out, words = tmp_path / "dry.parquet", ["--measure", "joint/hinge.q", "--duration", "0.1"]
-    assert main(["sweep", "dry_pendulum", "--vary", "joint/hinge.friction=0.1,0.4", "--out", str(out), *words]) == 0
+    assert main(["study", "dry_pendulum", "--vary", "joint/hinge.friction=0.1,0.4", "--out", str(out), *words]) == 0
     assert "2 runs, 0 failed" in capsys.readouterr().out
     found = pytest.importorskip("pyarrow.parquet").read_table(out)["joint/hinge.q"].to_numpy()
     for friction, angle in zip((0.1, 0.4), found, strict=True):
@@ -254,8 +254,8 @@ def test_an_example_by_its_name(tmp_path, capsys, example):
         sim.joint("hinge").friction = friction
         sim.run(0.1)
         assert sim.joint("hinge").position == angle
-    assert main(["sweep", "swinging_door", "--vary", "joint/hinge.friction=1,2", *words]) == 2
-    assert "control(sim), which a sweep of its scene would not call" in capsys.readouterr().err
+    assert main(["study", "swinging_door", "--vary", "joint/hinge.friction=1,2", *words]) == 2
+    assert "control(sim), which a study of its scene would not call" in capsys.readouterr().err
 
 
 SLOW_SCRIPT = """
@@ -266,12 +266,12 @@ def squares(x):
     time.sleep(0.1)
     return {"square": x * x}
 
-sh.sweep(squares, {"x": (0.0, 1.0, 400)}, chunk=10, workers=2, out=sys.argv[1])
+sh.run_study(squares, {"x": (0.0, 1.0, 400)}, chunk=10, workers=2, out=sys.argv[1])
 """
 
 
 @pytest.mark.slow
-def test_a_sweep_killed_with_9_goes_on_to_the_same_file(tmp_path):
+def test_a_study_killed_with_9_goes_on_to_the_same_file(tmp_path):
     """The driver itself dies, workers and all, wherever it stands; the same script again ends with the same bytes."""
     script = tmp_path / "script.py"
     script.write_text(SLOW_SCRIPT)
@@ -297,7 +297,9 @@ def test_a_sweep_killed_with_9_goes_on_to_the_same_file(tmp_path):
 @pytest.mark.slow
 def test_the_memory_of_the_driver_is_flat_over_a_million_rows(tmp_path):
     code = "import sys, resource, sharnir as sh\n"
-    code += "sh.sweep(lambda x: {'y': x * x, 'z': -x}, {'x': (0.0, 1.0)}, runs=int(sys.argv[1]), sampling='random', workers=1,\n"
+    code += (
+        "sh.run_study(lambda x: {'y': x * x, 'z': -x}, {'x': (0.0, 1.0)}, runs=int(sys.argv[1]), sampling='random', workers=1,\n"
+    )
     code += "         chunk=1000, out=sys.argv[2])\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)\n"
     sizes = []
     for runs in (100_000, 1_000_000):
@@ -307,3 +309,15 @@ def test_the_memory_of_the_driver_is_flat_over_a_million_rows(tmp_path):
         f"largest memory of the driver: {sizes[0]:.0f} MB at 10⁵ rows, {sizes[1]:.0f} MB at 10⁶ (values and seeds are 16 B a row)"
     )
     assert sizes[1] - sizes[0] < 150
+
+
+def test_names_of_the_last_release_warn(capsys):
+    from sharnir.cli import main
+
+    with pytest.warns(FutureWarning, match=r"sharnir\.sweep is now sharnir\.run_study; .* 0\.4\.0") as told:
+        assert sh.sweep is sh.run_study
+    assert len(told) == 1 and told[0].filename == __file__
+    with pytest.warns(FutureWarning, match=r"sharnir\.SweepResult is now sharnir\.StudyResult"):
+        assert sh.SweepResult is sh.StudyResult
+    assert main(["sweep", "door_of_mine.py", "--vary", "0.1:2", "--measure", "angle"]) == 2
+    assert "the command sweep is now study; the former name goes in 0.4.0" in capsys.readouterr().err

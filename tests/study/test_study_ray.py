@@ -1,4 +1,4 @@
-"""The same sweep on Ray: one machine, a cluster of two nodes, one that is not there."""
+"""The same study on Ray: one machine, a cluster of two nodes, one that is not there."""
 
 import os
 import signal
@@ -36,10 +36,10 @@ def nodes(x):
 
 def test_one_machine_and_two_nodes_give_the_bits_of_one_process(cluster):
     given = {"measure": ["joint/hinge.q", "max(joint/hinge.qd)"], "duration": 0.3, "dt": 0.01, "chunk": 3}
-    one = sh.sweep(door(), DOOR, **given, workers=1)
-    two = sh.sweep(door(), DOOR, **given, executor="ray", address=cluster.address)
+    one = sh.run_study(door(), DOOR, **given, workers=1)
+    two = sh.run_study(door(), DOOR, **given, executor="ray", address=cluster.address)
     assert same(one, two) and not one.failed
-    where = sh.sweep(nodes, {"x": (0.0, 1.0, 40)}, chunk=4, executor="ray", address=cluster.address)
+    where = sh.run_study(nodes, {"x": (0.0, 1.0, 40)}, chunk=4, executor="ray", address=cluster.address)
     print(f"chunks ran on {len(set(where['node']))} nodes")
     assert len(set(where["node"])) == 2
 
@@ -56,7 +56,7 @@ def dies_once(x, seed):
 @pytest.mark.parametrize("executor", ["local", "ray"])
 def test_ten_workers_killed_lose_nothing(executor, tmp_path, monkeypatch):
     monkeypatch.setenv("SHARNIR_TEST_MARKS", str(tmp_path))
-    found = sh.sweep(dies_once, {"x": np.arange(40.0)}, chunk=4, executor=executor, workers=2)
+    found = sh.run_study(dies_once, {"x": np.arange(40.0)}, chunk=4, executor=executor, workers=2)
     print(f"{executor}: {len(list(tmp_path.iterdir()))} workers killed, {len(found)} rows")
     assert len(list(tmp_path.iterdir())) == 10 and not found.failed
     assert found["run"].tolist() == list(range(40)) and (found["square"] == np.arange(40.0) ** 2).all()
@@ -64,4 +64,4 @@ def test_ten_workers_killed_lose_nothing(executor, tmp_path, monkeypatch):
 
 def test_a_cluster_that_is_not_there():
     with pytest.raises(sh.SimulationError, match=r"no Ray cluster answers at address='127.0.0.1:1'"):
-        sh.sweep(nodes, {"x": [1.0, 2.0]}, executor="ray", address="127.0.0.1:1")
+        sh.run_study(nodes, {"x": [1.0, 2.0]}, executor="ray", address="127.0.0.1:1")
