@@ -137,7 +137,7 @@ def random_targets(sim: sh.Simulation) -> None:
 
 def random_both(sim: sh.Simulation) -> None:
     """Other masses, too."""
-    sim.randomise(1, mass=0.2)
+    sim.randomize(1, mass=0.2)
     random_targets(sim)
 
 
@@ -148,7 +148,7 @@ def table(device: str, worlds: int, quick: bool, rates: Path | None, names: Sequ
         few = min(FEW, worlds)
         found["1"] = row("arm", ARM, few, 1, device, quick, None)
         found["10"] = row("arm", ARM, few, 10, device, quick, None)
-        found["mass"] = row("arm, random masses", ARM, worlds, 10, device, quick, lambda sim: sim.randomise(1, mass=0.2))
+        found["mass"] = row("arm, random masses", ARM, worlds, 10, device, quick, lambda sim: sim.randomize(1, mass=0.2))
         found["targets"] = row("arm, random targets", ARM, worlds, 10, device, quick, random_targets)
         found["both"] = row("arm, random masses and targets", ARM, worlds, 10, device, quick, random_both)
         one, ten = found["1"] / PEER["few"], found["10"] / PEER["few"]

@@ -1,6 +1,6 @@
 """KRT100-MP pulls its trailer through turns and over a hill; the ball hitch turns ±18° about x and z, ±15° about y.
 
-Four motors of 24 V drive it; its tyres have slip along and across.
+Four motors of 24 V drive it; its tires have slip along and across.
 """
 
 import math

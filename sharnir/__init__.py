@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sharnir.io.meshes import Surface
     from sharnir.io.record_reader import Recording
     from sharnir.machine_models.tracks import Track
-    from sharnir.machine_models.wheels import Steering, Suspension, Tyre, Wheel
+    from sharnir.machine_models.wheels import Steering, Suspension, Tire, Tyre, Wheel
     from sharnir.model.actuators import (
         Battery,
         Cardan,
@@ -141,6 +141,7 @@ __all__ = [
     "Surface",
     "Suspension",
     "SwingTwist",
+    "Tire",
     "Tolerances",
     "Track",
     "Tyre",
@@ -174,7 +175,7 @@ _WHERE = {
     "sharnir.model.joint_types": "Cylindrical Distance Fixed Free Gear Joint Planar "
     "PointOnLine Prismatic Revolute Spherical Universal",
     "sharnir.machine_models.tracks": "Track",
-    "sharnir.machine_models.wheels": "Steering Suspension Tyre Wheel",
+    "sharnir.machine_models.wheels": "Steering Suspension Tire Tyre Wheel",
     "sharnir.runtime.measures": "Energy Momentum",
     "sharnir.model.model": "Control Model State",
     "sharnir.trainer.loop": "RealTime",

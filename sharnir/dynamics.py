@@ -26,7 +26,7 @@ from sharnir.integrate.mechanics import (
     inverse_dynamics,
     inverse_kinematics,
     jacobian,
-    linearise,
+    linearize,
     links,
     mass_matrix,
     moved,
@@ -53,6 +53,7 @@ __all__ = [
     "inverse_kinematics",
     "jacobian",
     "linearise",
+    "linearize",
     "links",
     "mass_matrix",
     "moved",
@@ -66,6 +67,10 @@ __all__ = [
     "static_equilibrium",
     "to_state",
 ]
+
+
+linearise = linearize
+"""The British spelling."""
 
 
 def of(model: Any) -> Dynamics:

@@ -149,7 +149,7 @@ def test_statics_linearisation_and_inverse_kinematics():
     settled = [sim.joint(n).position for n in ("shoulder", "elbow")]
     print(f"equilibrium {q}, a simulation settles at {settled}")
     assert np.allclose(q, settled, atol=1e-6)
-    A, B = dyn.linearise(model, q)
+    A, B = dyn.linearize(model, q)
     slowest = np.linalg.eigvals(A).real.max()
     assert slowest < 0 and B.shape == (4, 2)
     goal = np.array([0.5, 0.0, -0.4])
@@ -205,5 +205,10 @@ def test_mistakes_are_named():
 
 def test_small_motions_of_a_loop_are_refused_by_name(example):
     model = example("four_bar").make().model
-    with pytest.raises(sh.SceneError, match=r"linearise: joint '.' closes a loop"):
-        dyn.linearise(model, dyn.neutral(model))
+    with pytest.raises(sh.SceneError, match=r"linearize: joint '.' closes a loop"):
+        dyn.linearize(model, dyn.neutral(model))
+
+
+def test_both_spellings_of_linearize():
+    assert sh.dynamics.linearise is sh.dynamics.linearize and {"linearise", "linearize"} <= set(sh.dynamics.__all__)
+    assert sh.dynamics.Dynamics.linearise is sh.dynamics.Dynamics.linearize

@@ -242,9 +242,11 @@ class Dynamics:
         """(nq,) coordinates after a small motion `step` (nv,)."""
         return mechanics.moved(self._t, q, step)
 
-    def linearise(self, q: Any, v: Any = None, *, step: float = 1e-6) -> tuple[np.ndarray, np.ndarray]:
+    def linearize(self, q: Any, v: Any = None, *, step: float = 1e-6) -> tuple[np.ndarray, np.ndarray]:
         """A (2nv, 2nv), B (2nv, nv) of small motions about a state."""
-        return mechanics.linearise(self._t, q, v, step=step)
+        return mechanics.linearize(self._t, q, v, step=step)
+
+    linearise = linearize
 
     def natural_frequencies(self, q: Any) -> np.ndarray:
         """(nv,) undamped frequencies of small motions about an equilibrium, rad/s."""

@@ -330,13 +330,13 @@ def reached(
     return q
 
 
-def linearise(model: Any, q: Any, v: Any = None, *, step: float = 1e-6) -> tuple[np.ndarray, np.ndarray]:
+def linearize(model: Any, q: Any, v: Any = None, *, step: float = 1e-6) -> tuple[np.ndarray, np.ndarray]:
     """A (2nv, 2nv), B (2nv, nv) of small motions x = (δq, δv) about a state, δq along the speeds: ẋ = A x + B tau.
 
     Springs and dampers of the joints act. Central differences; q and v are one state, v zero if None.
     """
     t = links(model)
-    _tree(t, "linearise")
+    _tree(t, "linearize")
     q, v = t.state("q", q, t.nq)[0], t.state("v", v, t.nv)[0]
     eye = np.eye(t.nv) * step
 

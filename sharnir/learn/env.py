@@ -55,7 +55,7 @@ class Stage:
     def begin(self, random: np.random.Generator, worlds: np.ndarray, vary: bool) -> None:
         """Put some worlds to a start; where an environment was seeded, draw its parameters."""
         if vary and self.spread:
-            self.sim.randomise(int(random.integers(2**31)), **self.spread)
+            self.sim.randomize(int(random.integers(2**31)), **self.spread)
         self.sim.reset(worlds=None if len(worlds) == self.sim.worlds else worlds)
         self.task.start(self.worlds, random, worlds)
 
@@ -116,7 +116,7 @@ class Env(Staged, gymnasium.Env[Any, Any]):
 
     Args:
         task: a name, a `Task` or its class. device: "cpu" or "cuda:0".
-        spread: in place of the task's, by how much parameters vary (`Simulation.randomise`); drawn at each reset. Assign it
+        spread: in place of the task's, by how much parameters vary (`Simulation.randomize`); drawn at each reset. Assign it
             (`env.unwrapped.spread`) to make a task harder as learning goes on.
         render_mode: None or "rgb_array".
 

@@ -149,7 +149,7 @@ class Task:
     options: Mapping[str, Any] = {}
     """Keywords of the Simulation (`solver`, `iterations`, …)."""
     spread: Mapping[str, float] = {}
-    """By how much parameters vary from world to world (`Simulation.randomise`); drawn when all worlds are reset."""
+    """By how much parameters vary from world to world (`Simulation.randomize`); drawn when all worlds are reset."""
     camera: Mapping[str, Any] = {}
     """`eye` and `target` of pictures, m."""
     follow: str | None = None

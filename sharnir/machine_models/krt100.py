@@ -14,19 +14,19 @@ from sharnir.errors import SceneError, number
 from sharnir.geometry.shapes import Box, Compound, Sphere
 from sharnir.machine_models.inputs import Input
 from sharnir.machine_models.vehicles import Axle, Hitch, Vehicle
-from sharnir.machine_models.wheels import Steering, Tyre, Wheel
+from sharnir.machine_models.wheels import Steering, Tire, Wheel
 from sharnir.model.actuators import DCMotor
 from sharnir.model.descriptions import vector
 from sharnir.model.joint_types import Spherical
 from sharnir.scene.scene import Scene
 
-WHEEL = Wheel(0.16, 0.10, 4.0, friction=0.9, rolling=0.015, tyre=Tyre((6e3, 5e3), 0.12, 4e4, 400.0))
+WHEEL = Wheel(0.16, 0.10, 4.0, friction=0.9, rolling=0.015, tire=Tire((6e3, 5e3), 0.12, 4e4, 400.0))
 MOTOR = DCMotor(resistance=0.5, torque_constant=0.05, gear_ratio=30.0, rotor_inertia=2e-5, no_load_friction=0.01)
 VOLTS, BRAKE, STEER, LIMIT = 24.0, 60.0, 0.45, 0.6  # V, N·m a wheel, rad of the middle, rad of a wheel
 
 
 def vehicle(name: str = "krt100") -> Vehicle:
-    """The robot as data: 100 kg, wheelbase 0.7 m, track 0.6 m, soft tyres, a motor of 24 V in every wheel (30 : 1).
+    """The robot as data: 100 kg, wheelbase 0.7 m, track 0.6 m, soft tires, a motor of 24 V in every wheel (30 : 1).
 
     No figures of its maker are public that we know of; these are chosen for a robot of that class: 2.5 m/s on the level without
     load, 70 N·m a wheel from standstill, centre of mass 0.28 m high.

@@ -1,4 +1,4 @@
-"""What wheels and tracks look like: tyres with lugs and a hub, belts with shoes. Nothing here has mass or touches anything."""
+"""What wheels and tracks look like: tires with lugs and a hub, belts with shoes. Nothing here has mass or touches anything."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sharnir.core.spatial import quat_exp, quat_multiply, quat_rotate
 from sharnir.geometry.shapes import Box, Compound, Cylinder, Shape
 
 LUGS = 16
-"""Lugs of a tyre in each of its two rows."""
+"""Lugs of a tire in each of its two rows."""
 SKEW = 0.45
 """rad, by which the lugs of a row lean; those of the other lean the other way."""
 SHOES = 14
@@ -20,8 +20,8 @@ HEIGHT = 0.06
 """Height of lugs and shoes, in radii."""
 
 
-def tyre(radius: float, width: float) -> Compound:
-    """A tyre about local z with two rows of lugs that reach out to its radius, and a hub. Lengths in m."""
+def tire(radius: float, width: float) -> Compound:
+    """A tire about local z with two rows of lugs that reach out to its radius, and a hub. Lengths in m."""
     high = HEIGHT * radius
     parts: list[Shape] = [
         Cylinder(radius - high, width),
@@ -29,7 +29,7 @@ def tyre(radius: float, width: float) -> Compound:
         Cylinder(0.16 * radius, 1.12 * width),
     ]
     long, middle = 0.9 * math.pi * radius / LUGS, radius - 0.75 * high
-    top = math.sqrt(radius**2 - (0.5 * long) ** 2)  # corners of a lug stay within the tyre's radius
+    top = math.sqrt(radius**2 - (0.5 * long) ** 2)  # corners of a lug stay within the tire's radius
     deep = 2 * (top - middle)
     for row, side in enumerate((1.0, -1.0)):
         for k in range(LUGS):

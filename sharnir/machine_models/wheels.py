@@ -1,10 +1,10 @@
-"""Wheels: a disc with a rounded edge on a hinge, its tyre, what carries and steers it, and what shares a drive between two."""
+"""Wheels: a disc with a rounded edge on a hinge, its tire, what carries and steers it, and what shares a drive between two."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from sharnir.core.renamed import Former, former_arguments
 from sharnir.core.spatial import direction_of, frame_from_axes, quat_conjugate, quat_rotate
 from sharnir.errors import SceneError, as_numbers, is_positive, number
 from sharnir.geometry.shapes import Cylinder
-from sharnir.machine_models.treads import tyre
+from sharnir.machine_models.treads import tire
 from sharnir.model.actuators import DCMotor, Drive, Friction, Servo
 from sharnir.model.descriptions import vector
 from sharnir.model.joint_types import Cylindrical, Gear, Prismatic, Revolute
@@ -44,7 +44,7 @@ def where_given(who: str, of: Any, *names: str) -> None:
 
 
 @dataclass(frozen=True)
-class Tyre:
+class Tire:
     """A tread that yields: rolling, its force is slip · stiffness; at rest it is a spring, so that a parked wheel stands.
 
     Args:
@@ -59,9 +59,13 @@ class Tyre:
     damping: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "slip", pair("Tyre", "slip (N)", self.slip))
-        positive("Tyre", "relaxation (m)", self.relaxation)
-        where_given("Tyre", self, "stiffness", "damping")
+        object.__setattr__(self, "slip", pair("Tire", "slip (N)", self.slip))
+        positive("Tire", "relaxation (m)", self.relaxation)
+        where_given("Tire", self, "stiffness", "damping")
+
+
+Tyre = Tire
+"""The British spelling."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ class Steering:
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel: a body with a rounded edge on a hinge, with friction along and across its plane, rolling resistance and a tyre.
+    """A wheel: a body with a rounded edge on a hinge, with friction along and across its plane, rolling resistance and a tire.
 
     Args:
         radius, width: m. mass: kg.
@@ -124,7 +128,7 @@ class Wheel:
             `roller_friction`.
         dynamic: coefficient along while it slides; `friction` if None.
         rolling: rolling resistance, force a load: 0.01 for a car on asphalt.
-        tyre: a tread that yields; rigid if None.
+        tire: a tread that yields; rigid if None. tyre: the same by its British spelling, read as `tire`.
         rounding: m, radius of the edge; half the width if None, so that it touches a plane in one point.
         inertia: kg·m² about the axle; that of a solid disc if None.
         rollers: rad, from the axle to the axes of rollers on the rim, where they touch, about the outward normal: ±π/4 of a
@@ -140,25 +144,26 @@ class Wheel:
     friction: float | tuple[float, float] = 0.8
     dynamic: float | None = None
     rolling: float = 0.0
-    tyre: Tyre | None = None
+    tire: Tire | None = None
     rounding: float | None = None
     inertia: float | None = None
     rollers: float | None = None
     roller_friction: float = 0.01
-    raycast: bool = False
+    cast: bool = False
+    tyre: InitVar[Tire | None] = None
 
-    cast = Former("raycast")
-
-    def __post_init__(self) -> None:
+    def __post_init__(self, tyre: Tire | None) -> None:
         who = "Wheel"
+        if tyre is not None:
+            object.__setattr__(self, "tire", tyre)
         for what in ("radius", "width", "mass"):
             positive(who, what, getattr(self, what))
         object.__setattr__(self, "friction", pair(who, "friction", self.friction))
         number(who, "rolling", self.rolling, least=0.0)
         where_given(who, self, "dynamic")
         positive(who, "roller_friction", self.roller_friction)
-        if self.tyre is not None and not isinstance(self.tyre, Tyre):
-            raise SceneError(f"{who}: tyre is a Tyre(slip=…, relaxation=…) or None, got {self.tyre!r}")
+        if self.tire is not None and not isinstance(self.tire, Tire):
+            raise SceneError(f"{who}: tire is a Tire(slip=…, relaxation=…) or None, got {self.tire!r}")
         if self.rollers is not None:
             number(who, "rollers (rad)", self.rollers)
         if self.inertia is not None:
@@ -185,13 +190,13 @@ class Wheel:
             along, across, turned = self.roller_friction**2 / along, along, self.rollers  # √(μ_a μ_b) with a ground of `friction`
         first = None if self.dynamic is None else self.dynamic * across / along
         tread: dict[str, Any] = {}
-        if self.tyre is not None:
-            slip = pair("Tyre", "slip", self.tyre.slip)
+        if self.tire is not None:
+            slip = pair("Tire", "slip", self.tire.slip)
             tread = {
-                "shear": (slip[1] / self.tyre.relaxation, slip[0] / self.tyre.relaxation),
-                "relaxation": self.tyre.relaxation,
-                "stiffness": self.tyre.stiffness,
-                "damping": self.tyre.damping,
+                "shear": (slip[1] / self.tire.relaxation, slip[0] / self.tire.relaxation),
+                "relaxation": self.tire.relaxation,
+                "stiffness": self.tire.stiffness,
+                "damping": self.tire.damping,
             }
         return Material(
             friction=(across, along), direction=(0.0, 0.0, 1.0), dynamic=first, rolling=self.rolling * self.radius,
@@ -242,7 +247,7 @@ class Wheel:
         rim = scene.add_body(
             f"{name} wheel", self.shape(), mass=self.mass, inertia=(across, across, self.spin_inertia), position=place,
             rotation=frame_from_axes(axle).tolist(), material=self.material(), color=color,
-            visual=tyre(self.radius, self.width), velocity=moves,
+            visual=tire(self.radius, self.width), velocity=moves,
             angular_velocity=(axle * (moves @ np.cross(axle, upright) / self.radius)).tolist(),
         )  # fmt: skip
         if holder != body:

@@ -21,7 +21,7 @@ class Options(FormerOptions, total=False):
 
 
 class Spreads(TypedDict, total=False):
-    """By how much parameters vary from world to world; see `Simulation.randomise`."""
+    """By how much parameters vary from world to world; see `Simulation.randomize`."""
 
     mass: float
     stiffness: float

@@ -422,7 +422,7 @@ def set_axis(sim: Owner, joint: int, axis: int, values: dict[str, np.ndarray]) -
 
 # ---- many worlds at once ----
 
-# what `randomise` varies: of which table, which fields, and with which power of the factor
+# what `randomize` varies: of which table, which fields, and with which power of the factor
 VARIED: dict[str, list[tuple[str, str, int]]] = {
     "mass": [("bodies", "mass", 1), ("bodies", "inertia", 1)],
     "stiffness": [("axes", "stiffness", 1), ("springs", "stiffness", 1)],
@@ -449,18 +449,18 @@ class Draw:
         return self._rng.uniform(-1.0, 1.0, (items, self._of))[:, self._own]
 
 
-def randomise(sim: Owner, seed: int, spreads: dict[str, float], among: tuple[int, int] | None = None) -> None:
-    """Vary parameters around those that the scene described; see `Simulation.randomise`.
+def randomize(sim: Owner, seed: int, spreads: dict[str, float], among: tuple[int, int] | None = None) -> None:
+    """Vary parameters around those that the scene described; see `Simulation.randomize`.
 
     `among`: of how many worlds those of the simulation are a part, and the number of their first.
     """
     for what, spread in spreads.items():
         if what not in VARIED:
-            raise SimulationError(f"randomise: {what!r} is not among {', '.join(VARIED)}")
+            raise SimulationError(f"randomize: {what!r} is not among {', '.join(VARIED)}")
         if not isinstance(spread, float | int) or not 0 <= spread < (inf if what == "limit" else 1):
-            raise SimulationError(f"randomise: {what} = {spread!r}; a spread is a number from 0 to below 1")
+            raise SimulationError(f"randomize: {what} = {spread!r}; a spread is a number from 0 to below 1")
     if not isinstance(seed, int | np.integer) or seed < 0:
-        raise SimulationError(f"randomise: seed is a whole number of at least 0, got {seed!r}")
+        raise SimulationError(f"randomize: seed is a whole number of at least 0, got {seed!r}")
     draw = Draw(seed, sim.worlds, *(among or (sim.worlds, 0)))
     if sim._nominal is None:
         sim._nominal = _nominal(sim)

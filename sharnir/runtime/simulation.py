@@ -49,7 +49,7 @@ from sharnir.runtime.joint_views import JointView
 from sharnir.runtime.kinematic_paths import Follower
 from sharnir.runtime.measures import Energy, Measures, Momentum, constraint_error, constraint_velocity_error, note_velocity_error
 from sharnir.runtime.options import Options, Spreads, VideoOptions, ViewOptions, check_options
-from sharnir.runtime.parameters import owned, randomise
+from sharnir.runtime.parameters import owned, randomize
 from sharnir.runtime.rope_view import RopeView
 from sharnir.runtime.snapshots import Snapshot, rope_arrays
 from sharnir.runtime.tolerances import Tolerances, with_former
@@ -506,7 +506,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
             self.solver.settings.gravity.assign(np.ascontiguousarray(new))
         self._touched = True
 
-    def randomise(self, seed: int, **spreads: Unpack[Spreads]) -> None:
+    def randomize(self, seed: int, **spreads: Unpack[Spreads]) -> None:
         """Vary parameters from world to world, evenly within ± a spread of what the scene described; a call replaces the last.
 
         Args:
@@ -514,7 +514,9 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
             mass, stiffness, damping, friction, kp, kd, motor, gravity, rope: relative spreads, 0 to below 1; an inertia goes
                 with its mass, `motor` is resistance and torque constant, `rope` EI, GJ, damping. limit: m and rad, of both ends.
         """
-        randomise(self, seed, dict(spreads))  # type: ignore[arg-type]
+        randomize(self, seed, dict(spreads))  # type: ignore[arg-type]
+
+    randomise = randomize
 
     def _rebuild(self) -> None:
         """After tables of the model were replaced."""

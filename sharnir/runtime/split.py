@@ -17,7 +17,7 @@ from sharnir.core.graphs import Threads
 from sharnir.engine.base import Report
 from sharnir.errors import OF_SIMULATIONS, Bound, SceneError, SimulationError
 from sharnir.runtime.measures import Energy
-from sharnir.runtime.parameters import randomise
+from sharnir.runtime.parameters import randomize
 from sharnir.runtime.simulation import Simulation
 from sharnir.runtime.snapshots import chosen
 from sharnir.scene.scene import Scene
@@ -123,10 +123,12 @@ class SplitSimulation(Bound):
             given = [None if value is None else value if np.ndim(value) < 2 else np.asarray(value)[rows] for value in (q, qd)]
             part.set_state(q=given[0], qd=given[1], worlds=own)
 
-    def randomise(self, seed: int, **spreads: Any) -> None:
-        """As `Simulation.randomise`: the same worlds as on one device."""
+    def randomize(self, seed: int, **spreads: Any) -> None:
+        """As `Simulation.randomize`: the same worlds as on one device."""
         for part, first in zip(self.parts, self._first, strict=False):
-            randomise(part, seed, spreads, (self.worlds, int(first)))
+            randomize(part, seed, spreads, (self.worlds, int(first)))
+
+    randomise = randomize
 
     @property
     def time(self) -> float:

@@ -95,7 +95,7 @@ def test_the_code_of_a_gpu_makes_the_same_steps(code_of_a_gpu, monkeypatch):
     monkeypatch.setitem(placement.IN_SHARED, CPP, 60)
     a, b = simulate(True, 2), simulate(False, 2)
     for sim in (a, b):
-        sim.randomise(1, mass=0.2)
+        sim.randomize(1, mass=0.2)
         sim.step(60)
         for _ in range(40):
             sim.step()
@@ -207,7 +207,7 @@ def test_values_of_laws_that_act_may_change_without_leaving_the_compiled_form():
         sim.step(5)
         sim.joint("elbow").friction = [0.3, 0.05]
         sim.joint("elbow").drive.kp = [10.0, 30.0]
-        sim.randomise(1, mass=0.2)
+        sim.randomize(1, mass=0.2)
         sim.gravity = (0.0, 1.0, -5.0)
         sim.step(50)
     assert not generic_was_needed(a)

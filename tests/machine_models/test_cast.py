@@ -10,12 +10,12 @@ from sharnir.machine_models.vehicles import Axle, Vehicle
 from sharnir.runtime.raycast_wheels import wheel
 
 G = 9.81
-TYRE = sh.Tyre(slip=(60e3, 50e3), relaxation=0.3)
+TYRE = sh.Tire(slip=(60e3, 50e3), relaxation=0.3)
 both = pytest.mark.parametrize("solver", ["sequential", "direct"])
 
 
-def car(tyre=None, rolling=0.0, steering=None, drive=None, suspension=None, centre=0.5):
-    one = sh.Wheel(0.3, 0.2, 20.0, friction=0.8, tyre=tyre, rolling=rolling, raycast=True)
+def car(tire=None, rolling=0.0, steering=None, drive=None, suspension=None, centre=0.5):
+    one = sh.Wheel(0.3, 0.2, 20.0, friction=0.8, tire=tire, rolling=rolling, raycast=True)
     axles = {
         "front": Axle(1.2, one, 1.4, steering=steering, suspension=suspension),
         "rear": Axle(-1.2, one, 1.4, drive=drive, suspension=suspension),
@@ -34,39 +34,39 @@ def put(vehicle, dt, slope=0.0, worlds=1, floor=None, solver="auto", **options):
 
 
 @both
-@pytest.mark.parametrize("tyre", [None, TYRE])
+@pytest.mark.parametrize("tire", [None, TYRE])
 @pytest.mark.parametrize("floor", [None, sh.Mesh(sh.Box(30.0, 8.0, 1.0).mesh())])
-def test_braking_distance(tyre, floor, solver):
-    vehicle, v = car(tyre), 10.0
+def test_braking_distance(tire, floor, solver):
+    vehicle, v = car(tire), 10.0
     sim = put(vehicle, 0.002, floor=floor, speed=v, solver=solver)
     vehicle.brake(sim, 4000.0)
     sim.run(1.35 * v / (0.8 * G))
     way, exact = sim.body("car").position[0], v * v / (2 * 0.8 * G)
-    print(f"{'tyres' if tyre else 'rigid'}: stops after {way:.4f} m, v²/2μg = {exact:.4f} m, off {way / exact - 1:+.3%}")
+    print(f"{'tires' if tire else 'rigid'}: stops after {way:.4f} m, v²/2μg = {exact:.4f} m, off {way / exact - 1:+.3%}")
     assert abs(way / exact - 1) < 3.2e-4
 
 
-def parked(tyre, settle, watch, solver="auto"):
-    sim = put(car(tyre), 0.005, slope=math.radians(30.0), brake=5e3, solver=solver)
+def parked(tire, settle, watch, solver="auto"):
+    sim = put(car(tire), 0.005, slope=math.radians(30.0), brake=5e3, solver=solver)
     sim.run(settle)
     start, most = sim.body("car").position, 0.0
     for _ in range(round(watch)):
         sim.run(1.0)
         most = max(most, float(np.abs(sim.body("car").position - start).max()))
-    print(f"{'tyres' if tyre else 'rigid'}, 30°: moves {most:.2e} m in {watch:g} s")
+    print(f"{'tires' if tire else 'rigid'}, 30°: moves {most:.2e} m in {watch:g} s")
     return most
 
 
 @both
-@pytest.mark.parametrize("tyre", [None, TYRE])
-def test_parked_on_a_slope_it_does_not_creep(tyre, solver):
-    assert parked(tyre, 8.0, 4.0, solver) < 1e-9
+@pytest.mark.parametrize("tire", [None, TYRE])
+def test_parked_on_a_slope_it_does_not_creep(tire, solver):
+    assert parked(tire, 8.0, 4.0, solver) < 1e-9
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tyre", [None, TYRE])
-def test_parked_for_a_minute_it_does_not_creep(tyre):
-    assert parked(tyre, 20.0, 60.0) < 1e-9
+@pytest.mark.parametrize("tire", [None, TYRE])
+def test_parked_for_a_minute_it_does_not_creep(tire):
+    assert parked(tire, 20.0, 60.0) < 1e-9
 
 
 @both

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.machine_models.treads import outline, shoes, tyre
+from sharnir.machine_models.treads import outline, shoes, tire
 from sharnir.machine_models.wheels import Wheel
 
 
-def test_a_tyre_fills_its_radius_and_no_more():
-    vertices = np.asarray(tyre(0.3, 0.1).mesh()[0])
+def test_a_tire_fills_its_radius_and_no_more():
+    vertices = np.asarray(tire(0.3, 0.1).mesh()[0])
     reach = np.hypot(vertices[:, 0], vertices[:, 1]).max()
     print(f"reach {reach:.4f} m of 0.3 m")
     assert 0.29 < reach <= 0.3 + 1e-3 and np.abs(vertices[:, 2]).max() < 0.06
@@ -25,7 +25,7 @@ def test_a_belt_around_two_wheels_is_as_long_as_its_closed_form():
     assert -0.205 < lowest < -0.19
 
 
-def test_a_wheel_shows_its_tyre_and_rolls_as_a_disc():
+def test_a_wheel_shows_its_tire_and_rolls_as_a_disc():
     scene = sh.Scene()
     scene.add_ground()
     scene.add_body("axle", sh.Box(0.2, 0.2, 0.2), mass=5.0, position=(0, 0, 0.3), collide=False)

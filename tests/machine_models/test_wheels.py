@@ -1,5 +1,6 @@
 """Wheels against closed forms: braking, grades, parking, coasting, turning, tipping over; rollers, differentials, bad input."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -10,13 +11,13 @@ from sharnir.machine_models.vehicles import Axle, Vehicle
 from sharnir.machine_models.wheels import ackermann, add_differential, mecanum, omni
 
 G = 9.81
-TYRE = sh.Tyre(slip=(60e3, 50e3), relaxation=0.3)
+TYRE = sh.Tire(slip=(60e3, 50e3), relaxation=0.3)
 SOLVERS = ["sequential", "direct"]
 QUICK = ["sequential", pytest.param("direct", marks=pytest.mark.slow)]
 
 
-def car(mu=0.8, tyres=(None, None), mass=800.0, centre=0.5, rolling=0.0, steering=None, drive=None, ahead=0.0):
-    front, rear = (sh.Wheel(0.3, 0.2, 20.0, friction=mu, rolling=rolling, tyre=tyre) for tyre in tyres)
+def car(mu=0.8, tires=(None, None), mass=800.0, centre=0.5, rolling=0.0, steering=None, drive=None, ahead=0.0):
+    front, rear = (sh.Wheel(0.3, 0.2, 20.0, friction=mu, rolling=rolling, tire=tire) for tire in tires)
     axles = {"front": Axle(1.2, front, 1.4, steering=steering), "rear": Axle(-1.2, rear, 1.4, drive=drive)}
     return Vehicle("car", mass, (3.0, 1.2, 0.5), centre, axles, collide=False, ahead=ahead)
 
@@ -31,34 +32,34 @@ def put(vehicle, dt, solver, mu=0.8, slope=0.0, side=0.0, **options):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("tyre", [None, TYRE])
-def test_braking_distance(solver, tyre):
-    vehicle, v = car(tyres=(tyre, tyre)), 10.0
+@pytest.mark.parametrize("tire", [None, TYRE])
+def test_braking_distance(solver, tire):
+    vehicle, v = car(tires=(tire, tire)), 10.0
     sim = put(vehicle, 0.002, solver, speed=v)
     vehicle.brake(sim, 4000.0)
     sim.run(1.35 * v / (0.8 * G))
     way, exact = sim.body("car").position[0], v * v / (2 * 0.8 * G)
     print(
-        f"{solver}, {'tyres' if tyre else 'rigid'}: stops after {way:.4f} m, v²/2μg = {exact:.4f} m, off {way / exact - 1:+.3%}"
+        f"{solver}, {'tires' if tire else 'rigid'}: stops after {way:.4f} m, v²/2μg = {exact:.4f} m, off {way / exact - 1:+.3%}"
     )
     assert abs(way / exact - 1) < 0.01
 
 
 @pytest.mark.parametrize("solver", QUICK)
-@pytest.mark.parametrize("tyre", [None, TYRE])
-def test_the_steepest_grade_is_the_coefficient_of_friction(solver, tyre):
+@pytest.mark.parametrize("tire", [None, TYRE])
+def test_the_steepest_grade_is_the_coefficient_of_friction(solver, tire):
     speeds = []
     for part in (0.99, 1.01):
-        sim = put(car(tyres=(tyre, tyre)), 0.005, solver, slope=math.atan(0.8 * part), brake=5e3)
+        sim = put(car(tires=(tire, tire)), 0.005, solver, slope=math.atan(0.8 * part), brake=5e3)
         sim.run(6.0)
         speeds.append(float(np.abs(sim.body("car").velocity).max()))
     print(f"{solver}: 0.99 of the grade {speeds[0]:.2e} m/s, 1.01 of it {speeds[1]:.3f} m/s after 6 s")
     assert speeds[0] < 2e-3 < 0.1 < speeds[1]
 
 
-def parked(solver, tyre, side, settle, watch):
+def parked(solver, tire, side, settle, watch):
     """How far anything moves in `watch` seconds on a slope of 30° after `settle` seconds, m."""
-    vehicle = car(tyres=(tyre, tyre))
+    vehicle = car(tires=(tire, tire))
     sim = put(vehicle, 0.005, solver, brake=5e3, **{"side" if side else "slope": math.radians(30.0)})
     sim.run(settle)
     names = ["car", *(f"{hinge} wheel" for hinge in vehicle.hinges())]
@@ -66,22 +67,22 @@ def parked(solver, tyre, side, settle, watch):
     for _ in range(round(watch)):
         sim.run(1.0)
         most = max(most, float(np.abs(np.array([sim.body(n).position for n in names]) - start).max()))
-    print(f"{solver}, {'tyres' if tyre else 'rigid'}, {'across' if side else 'along'} 30°: moves {most:.2e} m in {watch:g} s")
+    print(f"{solver}, {'tires' if tire else 'rigid'}, {'across' if side else 'along'} 30°: moves {most:.2e} m in {watch:g} s")
     return most
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("tyre", [None, TYRE])
-def test_parked_on_a_slope_it_does_not_creep(solver, tyre):
-    assert parked(solver, tyre, False, 15.0, 5.0) < 1e-9
+@pytest.mark.parametrize("tire", [None, TYRE])
+def test_parked_on_a_slope_it_does_not_creep(solver, tire):
+    assert parked(solver, tire, False, 15.0, 5.0) < 1e-9
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("tyre", [None, TYRE])
+@pytest.mark.parametrize("tire", [None, TYRE])
 @pytest.mark.parametrize("side", [False, True])
-def test_parked_for_a_minute_it_does_not_creep(solver, tyre, side):
-    assert parked(solver, tyre, side, 20.0, 60.0) < 1e-9
+def test_parked_for_a_minute_it_does_not_creep(solver, tire, side):
+    assert parked(solver, tire, side, 20.0, 60.0) < 1e-9
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -98,9 +99,9 @@ def test_coasting_down_by_rolling_resistance(solver):
     assert abs(slowed / exact - 1) < 2e-5
 
 
-def turn(solver, tyres, angle, speed, time, ahead=0.0):
+def turn(solver, tires, angle, speed, time, ahead=0.0):
     """Radius (m) of the middle of the rear axle, yaw rate (rad/s) and speed (m/s) in a steady turn, rolling freely."""
-    vehicle = car(tyres=tyres, steering=sh.Steering(kp=2e5, kd=4e3), ahead=ahead)
+    vehicle = car(tires=tires, steering=sh.Steering(kp=2e5, kd=4e3), ahead=ahead)
     sim = put(vehicle, 0.005, solver, speed=speed)
     vehicle.steer(sim, angle)
     sim.run(time)
@@ -113,20 +114,20 @@ def turn(solver, tyres, angle, speed, time, ahead=0.0):
     return radius, float(sim.body("car").angular_velocity[2]), float(np.linalg.norm(sim.body("car").velocity[:2]))
 
 
-@pytest.mark.parametrize(("solver", "tyre"), [("sequential", None), ("sequential", TYRE), ("direct", TYRE)])
-def test_the_radius_of_a_slow_turn_is_ackermanns(solver, tyre):
+@pytest.mark.parametrize(("solver", "tire"), [("sequential", None), ("sequential", TYRE), ("direct", TYRE)])
+def test_the_radius_of_a_slow_turn_is_ackermanns(solver, tire):
     angle = math.radians(20.0)
-    radius, _, _ = turn(solver, (tyre, tyre), angle, 0.8, 2.0)
+    radius, _, _ = turn(solver, (tire, tire), angle, 0.8, 2.0)
     exact = 2.4 / math.tan(angle)
-    print(f"{solver}, {tyre}: radius {radius:.4f} m, wheelbase/tan δ {exact:.4f} m, off {radius / exact - 1:+.3%}")
+    print(f"{solver}, {tire}: radius {radius:.4f} m, wheelbase/tan δ {exact:.4f} m, off {radius / exact - 1:+.3%}")
     assert abs(radius / exact - 1) < 8e-4
 
 
 @pytest.mark.parametrize("solver", QUICK)
 def test_the_understeer_gradient_is_that_of_the_single_track(solver):
-    tyres, ahead = (sh.Tyre((60e3, 30e3), 0.2), sh.Tyre((60e3, 45e3), 0.2)), 0.1
+    tires, ahead = (sh.Tire((60e3, 30e3), 0.2), sh.Tire((60e3, 45e3), 0.2)), 0.1
     angle, speed = math.radians(1.5), 12.0
-    _, rate, v = turn(solver, tyres, angle, speed, 4.0, ahead)
+    _, rate, v = turn(solver, tires, angle, speed, 4.0, ahead)
     measured = (angle - 2.4 * rate / v) / (v * rate)
     front = 40.0 + 10.0 + 800.0 * (1.2 + ahead) / 2.4  # wheels, their carriers, hull
     exact = front / 60e3 - (890.0 - front) / 90e3
@@ -225,9 +226,9 @@ def test_ackermann_turns_about_one_point():
         (lambda: sh.Wheel(0.0, 0.2, 20.0), "Wheel: radius .*0.0"),
         (lambda: sh.Wheel(0.3, 0.2, -1.0), "Wheel: mass .*-1.0"),
         (lambda: sh.Wheel(0.3, 0.2, 1.0, friction=(1.0, 2.0, 3.0)), "friction .*along, across"),
-        (lambda: sh.Wheel(0.3, 0.2, 1.0, tyre=3.0), "Tyre"),
-        (lambda: sh.Tyre(slip=0.0), "Tyre: slip .*0.0"),
-        (lambda: sh.Tyre(slip=1e4, relaxation=math.nan), "relaxation .*nan"),
+        (lambda: sh.Wheel(0.3, 0.2, 1.0, tire=3.0), "Tire"),
+        (lambda: sh.Tire(slip=0.0), "Tire: slip .*0.0"),
+        (lambda: sh.Tire(slip=1e4, relaxation=math.nan), "relaxation .*nan"),
         (lambda: sh.Suspension(0.0), "stiffness .*0.0"),
         (lambda: sh.Steering(limit=0.0), "limit .*0.0"),
         (lambda: sh.Material(shear=1e4), "go together"),
@@ -240,3 +241,12 @@ def test_ackermann_turns_about_one_point():
 def test_bad_wheels_are_named(make, words):
     with pytest.raises(sh.SceneError, match=words):
         make()
+
+
+def test_both_spellings_of_a_tire():
+    assert sh.Tyre is sh.Tire
+    american, british = (sh.Wheel(0.3, 0.2, 20.0, **{word: TYRE}) for word in ("tire", "tyre"))
+    assert american == british and british.tire is TYRE
+    assert dataclasses.replace(british, mass=30.0).tire is TYRE and dataclasses.replace(british, tire=None).tire is None
+    with pytest.raises(sh.SceneError, match="tire is a Tire"):
+        sh.Wheel(0.3, 0.2, 1.0, tyre=3.0)

@@ -129,9 +129,9 @@ def test_varied_worlds_are_those_worlds_alone_to_the_bit(solver):
         return out
 
     sim = sim_of(scene(), solver, worlds=4)
-    sim.randomise(seed=5, mass=0.3, stiffness=0.3, damping=0.3, friction=0.3, limit=0.05, kp=0.2, kd=0.2, gravity=0.2)
+    sim.randomize(seed=5, mass=0.3, stiffness=0.3, damping=0.3, friction=0.3, limit=0.05, kp=0.2, kd=0.2, gravity=0.2)
     again = sim_of(scene(), solver, worlds=4)
-    again.randomise(seed=5, mass=0.3, stiffness=0.3, damping=0.3, friction=0.3, limit=0.05, kp=0.2, kd=0.2, gravity=0.2)
+    again.randomize(seed=5, mass=0.3, stiffness=0.3, damping=0.3, friction=0.3, limit=0.05, kp=0.2, kd=0.2, gravity=0.2)
     assert len(np.unique(sim.body("arm").mass)) == 4 and np.array_equal(sim.body("arm").mass, again.body("arm").mass)
     for w in range(4):
         alone = sim_of(scene(), solver)
@@ -189,8 +189,8 @@ def test_a_simulation_changes_its_own_model_alone():
     assert other.body("m").mass == 2.0 and other.joint("z").damping == 0.0
     assert sh.dynamics.mass_matrix(one, [0.0])[0, 0] == pytest.approx(7.0)
     assert sh.dynamics.mass_matrix(model, [0.0])[0, 0] == pytest.approx(2.0)
-    with pytest.raises(sh.SimulationError, match="randomise: mass = 2; a spread is"):
-        one.randomise(seed=1, mass=2)
+    with pytest.raises(sh.SimulationError, match="randomize: mass = 2; a spread is"):
+        one.randomize(seed=1, mass=2)
 
 
 def test_an_integration_has_the_parameters_of_its_worlds():
@@ -280,4 +280,9 @@ def test_points_that_cannot_be():
     with pytest.raises(sh.SimulationError, match="joint 'hinge': child_anchor is three"):
         sim.joint("hinge").child_anchor = 0.2
     with pytest.raises(sh.SimulationError, match="body 'world'"):
-        sim.body("world").com_local = (0, 0, 0)
+        sim.body("world").centre = (0, 0, 0)
+
+
+def test_both_spellings_of_randomize():
+    assert sh.Simulation.randomise is sh.Simulation.randomize
+    assert sh.SplitSimulation.randomise is sh.SplitSimulation.randomize

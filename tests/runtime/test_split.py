@@ -18,7 +18,7 @@ def arm() -> sh.Scene:
 def play(sim: sh.Simulation, worlds: int) -> dict[str, np.ndarray]:
     """All that can be told to it, and what comes of it."""
     each = np.linspace(-0.2, 0.2, worlds)
-    sim.randomise(3, mass=0.2, friction=0.3, gravity=0.1, limit=0.1)
+    sim.randomize(3, mass=0.2, friction=0.3, gravity=0.1, limit=0.1)
     sim.set_state(q=np.stack([each, -each], 1))
     sim.joint("a").drive.position = 0.5 * each
     sim.target.velocity = np.zeros((worlds, 2))

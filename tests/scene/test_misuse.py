@@ -117,8 +117,8 @@ RUNNING = {
     "a snapshot of a number": lambda s: s.restore(3),
     "nothing to record": lambda s: s.record("joint/x.q"),
     "a film of no kind": lambda s: s.video("x.txt"),
-    "a spread of 2": lambda s: s.randomise(seed=1, mass=2.0),
-    "a spread unknown": lambda s: s.randomise(seed=1, colour=0.1),
+    "a spread of 2": lambda s: s.randomize(seed=1, mass=2.0),
+    "a spread unknown": lambda s: s.randomize(seed=1, colour=0.1),
     "an integration back in time": lambda s: s.integrate(-1.0),
 }
 
@@ -157,7 +157,7 @@ MADE = {
     sh.Ellipsoid: (1.0, 1.0, 1.0), sh.Revolute: ("x",), sh.Prismatic: ("x",), sh.Cylindrical: ("x",), sh.PointOnLine: ("x",),
     sh.Universal: (("x", "y"),), sh.Planar: ("x",), sh.Distance: (), sh.Friction: (1.0,), sh.Servo: (), sh.DCMotor: (),
     sh.Limit: (), sh.Cardan: (), sh.SwingTwist: (), sh.Material: (), sh.Motor: (), sh.Battery: (12.0,), sh.Engine: (),
-    sh.HydraulicCylinder: (), sh.Wheel: (0.3, 0.2, 10.0), sh.Tyre: (1e4,), sh.Suspension: (1e4,), sh.Steering: (),
+    sh.HydraulicCylinder: (), sh.Wheel: (0.3, 0.2, 10.0), sh.Tire: (1e4,), sh.Suspension: (1e4,), sh.Steering: (),
     sh.sensors.Noise: (), sh.Tolerances: (),
     sh.Track: ([(0, 0, 0.1), (1, 0, 0.1)], 0.1, 5.0),
 }  # fmt: skip
@@ -178,9 +178,9 @@ ADDED = {
 }
 ASKED = {
     "step": {"n": 1, "budget": 1.0, "iterations": 1}, "run": {"duration": 0.1}, "reset": {"worlds": 0},
-    "restore": {"snapshot": None}, "index": {"pattern": "*"}, "randomise": {"seed": 1},
-    "ray_cast": {"origin": (0, 0, 5), "direction": (0, 0, -1)}, "distance": {"a": "a", "b": "b"},
-    "shape_cast": {"shape": sh.Sphere(0.1), "position": (0, 0, 5), "rotation": (0, 0, 0, 1), "direction": (0, 0, -1)},
+    "restore": {"snapshot": None}, "index": {"pattern": "*"}, "randomize": {"seed": 1},
+    "ray": {"origin": (0, 0, 5), "direction": (0, 0, -1)}, "distance": {"a": "a", "b": "b"},
+    "cast": {"shape": sh.Sphere(0.1), "position": (0, 0, 5), "rotation": (0, 0, 0, 1), "direction": (0, 0, -1)},
     "overlaps": {"shape": sh.Sphere(0.1), "position": (0, 0, 5), "rotation": (0, 0, 0, 1)},
     "contact_force": {"a": "a", "b": "b"},
     **{kind: {"name": "a"} for kind in ("body", "joint", "rope", "spring", "gear", "frame", "sensor")},

@@ -312,7 +312,7 @@ def test_the_memory_of_the_driver_is_flat_over_a_million_rows(tmp_path):
 
 
 def test_names_of_the_last_release_warn(capsys):
-    from sharnir.cli import main
+    from sharnir.cli.arguments import main
 
     with pytest.warns(FutureWarning, match=r"sharnir\.sweep is now sharnir\.run_study; .* 0\.4\.0") as told:
         assert sh.sweep is sh.run_study
