@@ -76,6 +76,8 @@ class Tolerances(Checked):
                 raise SimulationError(
                     f"Tolerances: {name!r} and {name.removeprefix('rope_')!r} mean the same in a scene of ropes alone"
                 )
+            if solver == "direct" and name == "position_iterations" and value < 1:
+                raise SimulationError(f"Tolerances: {name} of solver 'direct' is a whole number of at least 1, got {value!r}")
             out[known[name]] = value
         return out
 

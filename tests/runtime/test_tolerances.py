@@ -92,6 +92,10 @@ def test_what_a_solver_does_not_use_is_refused():
             sh.Simulation(made, 1e-3, solver=solver, tolerances=sh.Tolerances(**{field: 1}))
     with pytest.raises(sh.SimulationError, match="'rope_tolerance' is of ropes, and the model has none"):
         sh.Simulation(arm(), 1e-3, tolerances=sh.Tolerances(rope_tolerance=1e-6))
+    with pytest.raises(sh.SimulationError, match="position_iterations of solver 'direct' is a whole number of at least 1, got 0"):
+        sh.Simulation(arm(), 1e-3, tolerances=sh.Tolerances(position_iterations=0))
+    with pytest.raises(sh.SimulationError, match=r"tolerance is a finite impulse above 0 N·s, got 0"):
+        sh.Simulation(arm(), 1e-3, tolerances=sh.Tolerances(tolerance=0))
     with pytest.raises(sh.SimulationError, match="'rope_iterations' and 'iterations' mean the same"):
         sh.Simulation(rope(), 1e-3, tolerances=sh.Tolerances(iterations=9, rope_iterations=9))
 
@@ -124,3 +128,10 @@ def test_a_scene_file_holds_them(tmp_path):
     assert sh.Simulation(scene, **scene.options).solver.iterations == 7
     scene.save(tmp_path / "again.toml")
     assert sh.load_scene(tmp_path / "again.toml").options == scene.options
+
+
+def test_a_study_gives_them_to_its_runs():
+    given = {"duration": 0.01, "dt": 1e-3, "workers": 1, "solver": "sequential"}
+    words = {"joint/hinge.friction": [0.1, 0.2]}, lambda sim: {"cap": [sim.solver.iterations] * sim.worlds}
+    found = sh.run_study(arm(), *words, tolerances=sh.Tolerances(iterations=9), **given)
+    assert list(found["cap"]) == [9, 9]
