@@ -6,7 +6,6 @@ Names are imported when they are first used: `import sharnir` alone takes no tim
 from __future__ import annotations
 
 import importlib
-import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -194,7 +193,7 @@ _WHERE = {
     "sharnir.runtime.contacts": "ContactPoints",
 }
 _REMOVED = {"SolverArticulated": "removed in 0.3.0: it was the direct solver; use SolverDirect, or Simulation(solver='direct')"}
-_RENAMED = {"sweep": "run_study", "SweepResult": "StudyResult"}
+_RENAMED = {"SolverImpulse": "SolverSequential", "sweep": "run_study", "SweepResult": "StudyResult"}
 """Names of 0.2.0, which warn until 0.4.0."""
 _MODULES = {
     "control": "sharnir.control",
@@ -215,8 +214,9 @@ if not TYPE_CHECKING:  # or every word would be right
         elif name in _MODULES:
             value = importlib.import_module(_MODULES[name])
         elif name in _RENAMED:
-            words = f"sharnir.{name} is now sharnir.{_RENAMED[name]}; the former name goes in 0.4.0"
-            warnings.warn(words, FutureWarning, stacklevel=2)
+            from sharnir.core.renamed import warn_renamed
+
+            warn_renamed(f"sharnir.{name}", f"sharnir.{_RENAMED[name]}")
             return __getattr__(_RENAMED[name])
         elif name in _REMOVED:
             raise AttributeError(f"sharnir.{name} was {_REMOVED[name]}")

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from sharnir.errors import ArgumentError, callers_level
 
 F = TypeVar("F", bound=Callable[..., Any])
+BRITISH = ("tyre",)  # spellings that stay, without a warning
 
 
 def warn_renamed(former: str, new: str) -> None:
@@ -66,6 +67,7 @@ def present_arguments(who: str, names: Mapping[str, str], keywords: dict[str, An
     for former in [word for word in keywords if word in names]:
         if names[former] in keywords:
             raise ArgumentError(f"{who}: {former!r} is the former name of {names[former]!r}; one of the two, got both")
-        warn_renamed(f"{who}({former}=)", f"{names[former]}=")
+        if former not in BRITISH:
+            warn_renamed(f"{who}({former}=)", f"{names[former]}=")
         keywords = {names.get(word, word) if word == former else word: value for word, value in keywords.items()}
     return keywords

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -149,13 +149,12 @@ class Wheel:
     inertia: float | None = None
     rollers: float | None = None
     roller_friction: float = 0.01
-    cast: bool = False
-    tyre: InitVar[Tire | None] = None
+    raycast: bool = False
 
-    def __post_init__(self, tyre: Tire | None) -> None:
+    cast = Former("raycast")
+
+    def __post_init__(self) -> None:
         who = "Wheel"
-        if tyre is not None:
-            object.__setattr__(self, "tire", tyre)
         for what in ("radius", "width", "mass"):
             positive(who, what, getattr(self, what))
         object.__setattr__(self, "friction", pair(who, "friction", self.friction))
@@ -181,6 +180,11 @@ class Wheel:
     def spin_inertia(self) -> float:
         """kg·m² about the axle."""
         return 0.5 * self.mass * self.radius**2 if self.inertia is None else self.inertia
+
+    @property
+    def tyre(self) -> Tire | None:
+        """`tire` by its British spelling."""
+        return self.tire
 
     def material(self) -> Material:
         """Friction in the wheel's own axes: first along the axle, or along the rollers' axes, then in the plane of the wheel."""
@@ -301,7 +305,7 @@ class Wheel:
         return carrier
 
 
-Wheel.__init__ = former_arguments(cast="raycast")(Wheel.__init__)  # type: ignore[method-assign]
+Wheel.__init__ = former_arguments(cast="raycast", tyre="tire")(Wheel.__init__)  # type: ignore[method-assign]
 
 
 def omni(wheel: Wheel) -> Wheel:

@@ -280,7 +280,7 @@ def test_points_that_cannot_be():
     with pytest.raises(sh.SimulationError, match="joint 'hinge': child_anchor is three"):
         sim.joint("hinge").child_anchor = 0.2
     with pytest.raises(sh.SimulationError, match="body 'world'"):
-        sim.body("world").centre = (0, 0, 0)
+        sim.body("world").com_local = (0, 0, 0)
 
 
 def test_both_spellings_of_randomize():

@@ -179,8 +179,8 @@ ADDED = {
 ASKED = {
     "step": {"n": 1, "budget": 1.0, "iterations": 1}, "run": {"duration": 0.1}, "reset": {"worlds": 0},
     "restore": {"snapshot": None}, "index": {"pattern": "*"}, "randomize": {"seed": 1},
-    "ray": {"origin": (0, 0, 5), "direction": (0, 0, -1)}, "distance": {"a": "a", "b": "b"},
-    "cast": {"shape": sh.Sphere(0.1), "position": (0, 0, 5), "rotation": (0, 0, 0, 1), "direction": (0, 0, -1)},
+    "ray_cast": {"origin": (0, 0, 5), "direction": (0, 0, -1)}, "distance": {"a": "a", "b": "b"},
+    "shape_cast": {"shape": sh.Sphere(0.1), "position": (0, 0, 5), "rotation": (0, 0, 0, 1), "direction": (0, 0, -1)},
     "overlaps": {"shape": sh.Sphere(0.1), "position": (0, 0, 5), "rotation": (0, 0, 0, 1)},
     "contact_force": {"a": "a", "b": "b"},
     **{kind: {"name": "a"} for kind in ("body", "joint", "rope", "spring", "gear", "frame", "sensor")},
