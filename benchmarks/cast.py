@@ -1,4 +1,4 @@
-"""A vehicle of four cast wheels beside MuJoCo's of four wheels on hinges, both driving on a plane: time a step, in turns.
+"""A vehicle of four raycast wheels beside MuJoCo's of four wheels on hinges, both driving on a plane: time a step, in turns.
 
 MuJoCo's wheels are cylinders of the same size, each on a hinge with a servo, as its users write them. CPU time, medians.
 Run: python -m benchmarks.cast
@@ -70,7 +70,7 @@ def measure() -> tuple[float, float]:
     a, b, c = (float(np.median(times)) for times in took.values())
     speeds = sim.body("car").velocity[0], data.qvel[0]
     print(
-        f"four cast wheels {1e6 * a:.1f} µs a step, MuJoCo's four hinges {1e6 * b:.1f} µs ({data.ncon} points): {a / b:.2f} ×; "
+        f"four raycast wheels {1e6 * a:.1f} µs a step, MuJoCo's hinges {1e6 * b:.1f} µs ({data.ncon} points): {a / b:.2f} ×; "
         f"ours on hinges ({hinged.solver_name}) {1e6 * c:.1f} µs; at {speeds[0]:.4f} and {speeds[1]:.4f} m/s"
     )
     return a, b

@@ -306,7 +306,7 @@ def put_point(s: wp.array(dtype=Collision), k: int, n: vec3, p: vec3, gap: real,
 
 @wp.func
 def keep_deepest(s: wp.array(dtype=Collision), first: int, size: int, w: int):
-    """Of the points of a pair the deepest alone: a cast wheel touches in one."""
+    """Of the points of a pair the deepest alone: a raycast wheel touches in one."""
     best = first
     for p in range(first + 1, first + size):
         if s[0].contacts.gap[p, w] < s[0].contacts.gap[best, w]:

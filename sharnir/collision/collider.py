@@ -301,7 +301,7 @@ class Collider:
             sizes = [s for s in (shapes[a].part.bound, shapes[b].part.bound) if s > 0]
             depth = -float(points["gap"][i])
             cast = any(s.part.belt >= 0 and self.given.belts[s.part.belt].body == 0 for s in (shapes[a], shapes[b]))
-            if cast or (a, b) in seen:  # how deep a cast wheel stands is its suspension's
+            if cast or (a, b) in seen:  # how deep a raycast wheel stands is its suspension's
                 continue
             joint = self._joint_to_world(shapes[a].body, shapes[b].body)
             if depth > (part if joint is None else held) * min(sizes):

@@ -122,7 +122,7 @@ class Contacts:
     stiffness: wp.array2d(dtype=real)
     damping: wp.array2d(dtype=real)
     surface: wp.array2d(dtype=vec3)  # m/s, of b's surface relative to a's, from conveyors; across the normal, world axes
-    # bit 0: it is a tyre's; 1: a belt's; 2: b is a wheel; 3: it is a's tyre; 4: a cast wheel's, whose belt stands from bit 8 on
+    # bit 0: it is a tyre's; 1: a belt's; 2: b is a wheel; 3: it is a's tyre; 4: a raycast wheel's, its belt from bit 8 on
     special: wp.array2d(dtype=wp.int32)
     shear: wp.array2d(dtype=vec2)  # N/m, how a tyre's tread yields along the axes of friction
     relaxation: wp.array2d(dtype=real)  # m, σ, that a tyre rolls until its tread has left the ground

@@ -39,7 +39,7 @@ class BodyContact:
 class Belt:
     """A surface that runs as a joint turns: bodies by index, `body` turns about `axis` (axes of `frame`) in `frame`.
 
-    Of a cast wheel, which has no body of its own, `body` is 0.
+    Of a raycast wheel, which has no body of its own, `body` is 0.
     """
 
     body: int
@@ -50,7 +50,7 @@ class Belt:
 
 @dataclass(frozen=True)
 class Cast:
-    """A cast wheel: its belt, what turns with it (kg·m²), rolling resistance (m), rad/s at the start, and its commands."""
+    """A raycast wheel: its belt, what turns with it (kg·m²), rolling resistance (m), rad/s at the start, and its commands."""
 
     name: str
     belt: int

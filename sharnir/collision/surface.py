@@ -123,7 +123,7 @@ def write_tyre(s: wp.array(dtype=Collision), m: Mixed, i: int, p: int, size: int
 
 @wp.func
 def write_cast(s: wp.array(dtype=Collision), k: int, axis: vec3, p: int, w: int):
-    """A cast wheel touches at point p: a tyre, if only a rigid one, whose first axis is the axle; it resists rolling itself."""
+    """A raycast wheel touches at point p: a tyre, if only a rigid one, whose first axis is the axle; it resists rolling."""
     if s[0].contacts.special[p, w] & 1 == 0:
         s[0].contacts.shear[p, w] = vec2(real(0.0), real(0.0))
         s[0].contacts.relaxation[p, w] = real(0.0)

@@ -77,7 +77,7 @@ def body_energies(g: wp.array(dtype=Watch), w: int, at_pose: int):
 
 @wp.func
 def energies(g: wp.array(dtype=Watch), w: int, at_pose: int):
-    """The same with those of cast wheels, ropes and contacts."""
+    """The same with those of raycast wheels, ropes and contacts."""
     kinetic, potential, elastic, fastest = body_energies(g, w, at_pose)
     for k in range(g[0].casts[0]):
         omega = g[0].state.drive_state[g[0].casts[1] + 2 * k, w]
@@ -314,7 +314,7 @@ def body_work(g: wp.array(dtype=Watch), w: int) -> real:
 
 @wp.func
 def work_of_step(g: wp.array(dtype=Watch), w: int) -> real:
-    """The same with cables, ropes, contacts and cast wheels."""
+    """The same with cables, ropes, contacts and raycast wheels."""
     out = body_work(g, w)
     if g[0].driven == 1:
         for x in range(g[0].cables.ends):
@@ -466,7 +466,7 @@ def reel_power(g: wp.array(dtype=Watch), k: int, w: int) -> real:
 
 @wp.func
 def cast_power(g: wp.array(dtype=Watch), w: int) -> real:
-    """The most that drives of cast wheels give, W: torque and kd at the speed they ask for, within what they have."""
+    """The most that drives of raycast wheels give, W: torque and kd at the speed they ask for, within what they have."""
     out = real(0.0)
     for k in range(g[0].casts[0]):
         omega = g[0].state.drive_state[g[0].casts[1] + 2 * k, w]
@@ -500,7 +500,7 @@ def body_power(g: wp.array(dtype=Watch), w: int, share: real) -> real:
 
 @wp.func
 def power_bound(g: wp.array(dtype=Watch), w: int, share: real) -> real:
-    """The same with cables, contacts, ropes and cast wheels."""
+    """The same with cables, contacts, ropes and raycast wheels."""
     per = real(1.0) / g[0].dt[0]
     out = body_power(g, w, share)
     if g[0].driven == 1:

@@ -73,7 +73,7 @@ def chosen(model: Model, word: str) -> tuple[str, Any]:
     if word == "auto" and model.casts and ropes is not None:
         word = "direct"  # the one that knows both
     if word == "auto" and model.collision is not None and (touching or not jointed or model.casts):
-        word = "sequential"  # free bodies, cast wheels and ropes that touch cost less so
+        word = "sequential"  # free bodies, raycast wheels and ropes that touch cost less so
     if word == "auto":
         word = automatic(model) if ropes is None or not ropes.refused else "direct"
     return word, solver_class(SOLVERS[word])

@@ -721,7 +721,7 @@ class Guard:
 
     Args:
         module: their Warp module.
-        touching: they know contact, ropes, cables and cast wheels, which are more than half of the code.
+        touching: they know contact, ropes, cables and raycast wheels, which are more than half of the code.
         absent: what the scenes do not have of all this.
     """
 

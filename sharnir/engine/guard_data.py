@@ -136,7 +136,7 @@ class Watch:
     weight: real  # kg, of all that moves
     driven: wp.int32  # 1: some body is kinematic, or some surface moves
     sprung: wp.array(dtype=wp.int32)  # joints whose axes have springs or motors' rotors
-    casts: wp.vec3i  # cast wheels: how many, and their first rows of State.drive_state and Control.drive_command
+    casts: wp.vec3i  # raycast wheels: how many, and their first rows of State.drive_state and Control.drive_command
     cast_inertia: wp.array(dtype=real)  # [cast wheel] kg·m²
     cayley: wp.int32  # 1: bodies turn by Cayley's map, (Δt ω)²/12 too little
     looks: wp.int32  # 1: gaps are measured where `aim` says that joints open; 2: always; 0: `State.open` has them

@@ -197,7 +197,7 @@ def joint_told(r: wp.array(dtype=Rest), j: int, w: int, keep: int) -> bool:
 
 @wp.func
 def drive_told(r: wp.array(dtype=Rest), i: int, w: int, keep: int) -> bool:
-    """The same of a drive of the table; after them come the cast wheels."""
+    """The same of a drive of the table; after them come the raycast wheels."""
     first = AXIS_WORDS * r[0].speeds + r[0].joints.count
     other = bool(False)
     for k in range(WORDS * i, WORDS * i + WORDS):
@@ -207,7 +207,7 @@ def drive_told(r: wp.array(dtype=Rest), i: int, w: int, keep: int) -> bool:
 
 @wp.func
 def wheels_told(r: wp.array(dtype=Rest), w: int, keep: int) -> bool:
-    """The same of all cast wheels."""
+    """The same of all raycast wheels."""
     first = AXIS_WORDS * r[0].speeds + r[0].joints.count
     other = bool(False)
     for k in range(WORDS * r[0].drives.count, r[0].control.drive_command.shape[0]):
@@ -421,7 +421,7 @@ def comes_round(idle: real, after: real, dt: real) -> bool:
 
 @wp.func
 def stir_drive(r: wp.array(dtype=Rest), k: int, w: int):
-    """A word of the drives' state has changed: bodies of that drive are not idle; of a battery or a cast wheel, none is."""
+    """A word of the drives' state has changed: bodies of that drive are not idle; of a battery or a raycast wheel, none is."""
     if k < WORDS * r[0].drives.count:
         j = r[0].drives.joint[k // WORDS]
         r[0].contacts.idle[r[0].joints.child[j], w] = real(0.0)

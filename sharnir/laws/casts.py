@@ -34,7 +34,7 @@ class CastTable:
 
 
 def cast_table(model: Model) -> Any:
-    """The cast wheels of a model."""
+    """The raycast wheels of a model."""
     table = CastTable()
     belts = len(model.collision.belts) if model.casts else 0
     columns: dict[str, list[Any]] = {name: [0] * belts for name in ("state", "command", "inertia", "rolling")}

@@ -20,7 +20,7 @@ from sharnir.model.rope_state import RopeControl, RopeState, arrays_of
 
 FIXED, KINEMATIC, DYNAMIC = 0, 1, 2
 DRIVE_WORDS = 4  # commands, and states, of a drive of the table
-CAST_WORDS = 5  # commands of a cast wheel: torque, speed, kd, most, brake
+CAST_WORDS = 5  # commands of a raycast wheel: torque, speed, kd, most, brake
 MOTIONS = {"fixed": FIXED, "kinematic": KINEMATIC, "dynamic": DYNAMIC}
 
 
@@ -64,7 +64,7 @@ class State:
     cable_rest: wp.array2d(dtype=real)  # [run, world] m, what spans of a run hold where it is taut (`cables`)
     cable_angle: wp.array2d(dtype=real)  # [end of a span, world] rad, turns counted
     cable_impulse: wp.array2d(dtype=real)  # [span, world] N·s, tension
-    drive_state: wp.array2d(dtype=real)  # [4 · drive + number, world] of its own (`laws.drives`), two a battery, two a cast wheel
+    drive_state: wp.array2d(dtype=real)  # [4 · drive + number, world] own (`laws.drives`), two a battery or a raycast wheel
     cable_slides: wp.array2d(dtype=wp.int32)  # [run, world] ±1: slides over the rough sheave after it
     mid_velocity: wp.array2d(dtype=vec3)  # [body, world] half a step before the pose; these and below, of some solvers alone
     mid_momentum: wp.array2d(dtype=vec3)
@@ -129,7 +129,7 @@ class Control:
     servo_kd: wp.array2d(dtype=real)
     servo_max_force: wp.array2d(dtype=real)
     voltage: wp.array2d(dtype=real)  # [speed, world] V, of a DC motor
-    drive_command: wp.array2d(dtype=real)  # [4 · drive + number, world] see `laws.drives`; then CAST_WORDS a cast wheel
+    drive_command: wp.array2d(dtype=real)  # [4 · drive + number, world] see `laws.drives`; then CAST_WORDS a raycast wheel
     rope: RopeControl
 
 
@@ -233,7 +233,7 @@ class Model:
 
     @property
     def cast_rows(self) -> tuple[int, int]:
-        """Where cast wheels begin in `State.drive_state` and `Control.drive_command`."""
+        """Where raycast wheels begin in `State.drive_state` and `Control.drive_command`."""
         words = DRIVE_WORDS * int(self.drives.count)
         return words + 2 * int(self.drives.batteries), words
 

@@ -1,4 +1,4 @@
-"""Kernels of sequential steps of free bodies: the same as of mechanisms, without joints, links, drives, ropes and cast wheels.
+"""Kernels of sequential steps of free bodies: the same as of mechanisms, without joints, links, drives, ropes and raycast wheels.
 
 Most scenes with contact are such, and their kernels compile in a fraction of the time.
 """

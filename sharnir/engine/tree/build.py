@@ -73,7 +73,7 @@ class Place:
 class Plan:
     """The spanning forest of a model, and the numbers of its links.
 
-    Welds of bodies that are cut, rods, gears, cables, springs between points and cast wheels are not in it (`beside`: whether
+    Welds of bodies that are cut, rods, gears, cables, springs between points and raycast wheels are not in it (`beside`: whether
     there are any).
 
     Args:

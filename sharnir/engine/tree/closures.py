@@ -34,7 +34,7 @@ OF_CABLES = {"angle_a": "rolls_a", "angle_b": "rolls_b", "slides": "side", "span
 OF_CABLES |= {"follows": "share", "joins": "balls", "friction": "friction_along", "mark_a": "core_a", "mark_b": "core_b"}
 """Parameters of cables (`cable_rows`), and those of contacts in whose place they are."""
 OF_CASTS = ("omega", "angle", "turn", "load", "inertia", "rolling", "torque", "speed", "gain", "most", "brake")
-"""Those of cast wheels (`cast_rows`), which are in place of the first ones."""
+"""Those of raycast wheels (`cast_rows`), which are in place of the first ones."""
 Numbers = Sequence[float] | np.ndarray
 
 
@@ -49,7 +49,7 @@ class Closure:
     Args:
         kind: POINT: both points in one place. ANGLE: both axes at a right angle. ROD: points at the distance `length`. SPRING:
             between the points. GEAR: q_a = ratio q_b + length, of the links' own joints, hinges or sliders. SPAN, RUN: of cables.
-            CAST: a cast wheel. ROPE: the last end of a rope on b, which hangs on a.
+            CAST: a raycast wheel. ROPE: the last end of a rope on b, which hangs on a.
         a, b: indices of links; GROUND.
         point_a, point_b, axis_a, axis_b: (3,) in the links' frames.
         length: m; of a gear, m or rad.
@@ -233,7 +233,7 @@ class RowTables:
 
 def closures_of(plan: Any, gear_starts: Sequence[float] = ()) -> list[Closure]:
     """Closures of what is beside the forest of a model: welds of cut bodies, rods, springs between points, gears, cables
-    and cast wheels.
+    and raycast wheels.
 
     Args:
         plan: the `build.Plan` of the model.

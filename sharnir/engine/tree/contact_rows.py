@@ -173,7 +173,7 @@ class Contact(Kind):
         e = (c.axis_b, cross(c.axis_a, c.axis_b))[k - 1]
         yields = not_(c.rows.resting) & (shear > 0.0)
         start = select(yields, dot(c.last, e) * rubs / select(shear > 0.0, shear, 1.0), 0.0)
-        if k == 2:  # along the rim of a cast wheel
+        if k == 2:  # along the rim of a raycast wheel
             yields = yields | (c.soft > 0.0)
             start = start - c.by_a
         return select(yields, self.softness(c, k) * c.impulse(k), held(self, c, k)) - start

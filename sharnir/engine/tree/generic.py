@@ -209,7 +209,7 @@ MODULES: tuple[tuple[str, tuple[int, ...], bool, bool, bool], ...] = (
     ("sharnir.trees_touching", ONE_AXIS, False, True, True),
     ("sharnir.trees_touching_all", BESIDE, True, True, True),
 )
-"""Names, kinds of joints, whether drives of the table, cables and cast wheels are known, rows beside, and contacts. Few, so that
+"""Names, kinds of joints, whether drives of the table, cables and raycast wheels are known, rows, and contacts. Few, so that
 little is compiled; laws of balls are half of the code, which most scenes do not need. With contacts code is optimized more: a
 fifth less time a step for a fifth more to compile."""
 _kernels: dict[str, Any] = {}

@@ -119,7 +119,7 @@ def forget_rows(t: Any, w: int):
 
 @wp.func
 def store_more(t: Any, w: int):
-    """Angles and lengths of cables, angles and speeds of cast wheels."""
+    """Angles and lengths of cables, angles and speeds of raycast wheels."""
     for c in range(t[0].closures):
         n = t[0].closure_item[c]
         if t[0].closure_kind[c] == IS_SPAN:

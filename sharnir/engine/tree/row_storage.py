@@ -175,7 +175,7 @@ class RowMath:
         """Code for rows of loops, which have exact responses, and may depend on others."""
         yield
 
-    # ---- cables and cast wheels (`cable_rows`, `cast_rows`)
+    # ---- cables and raycast wheels (`cable_rows`, `cast_rows`)
 
     more = True  # whether there may be such
 

@@ -170,7 +170,7 @@ class TreeStep:
     cables: CableTable
     casts: CastTable
     cast_belt: wp.array(dtype=wp.int32)  # [cast wheel] its belt
-    cast_closure: wp.array(dtype=wp.int32)  # [belt] of a cast wheel
+    cast_closure: wp.array(dtype=wp.int32)  # [belt] of a raycast wheel
     row_tables: wp.array(dtype=wp.int32)  # `row_storage.packed_tables`
     row_numbers: wp.array(dtype=real)  # [number of the closure, world]
     row_stride: wp.int32

@@ -106,7 +106,7 @@ def open_points(s: wp.array(dtype=Direct), w: int):
 def tyre_yields(s: wp.array(dtype=Direct), i: int, w: int, k: int, p: real):
     """How the tread at a point yields along one of its axes to an impulse, and by which speed it leads; p: that of the last step.
 
-    Along its rim a cast wheel itself yields, too.
+    Along its rim a raycast wheel itself yields, too.
     """
     h = s[0].drift[w]
     yields = real(0.0)
