@@ -59,11 +59,11 @@ def test_rays_meet_a_ball_where_they_should():
     ids=lambda v: type(v).__name__,
 )
 def test_a_ray_along_x(shape, far):
-    hits = one(shape).ray((-5, 0, 0), (2, 0, 0))
+    hits = one(shape).ray_cast((-5, 0, 0), (2, 0, 0))
     assert hits.body == ["thing"] and abs(hits.distance[0] - far) < 1e-6, hits
     if not isinstance(shape, sh.Cone):
         assert np.allclose(hits.normal[0], [-1, 0, 0], atol=1e-6) and np.allclose(hits.point[0], [far - 5, 0, 0], atol=1e-6)
-    assert one(shape).ray((-5, 0, 0), (1, 0, 0), 4.0).body == [None]
+    assert one(shape).ray_cast((-5, 0, 0), (1, 0, 0), 4.0).body == [None]
 
 
 def test_rays_on_ground_mesh_and_terrain():

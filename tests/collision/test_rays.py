@@ -209,7 +209,7 @@ def test_a_bent_rope_is_a_chain_of_capsules():
     x = rng.normal(size=(2000, 3)) * 1.5 + points.mean(axis=0)
     d = points[rng.integers(0, n + 1, 2000)] + rng.normal(size=(2000, 3)) * 0.15 - x
     ask = Queries(collider)
-    ours, theirs = ask.ray_cast(x, d, 4.0, world=1), asked(other).ray(x, d, 4.0)
+    ours, theirs = ask.ray_cast(x, d, 4.0, world=1), asked(other).ray_cast(x, d, 4.0)
     met = np.isfinite(ours.distance)
     assert np.array_equal(met, np.isfinite(theirs.distance)) and {b or "" for b in ours.body} <= {"", "line", "post"}
     off, lean = (np.abs(a[met] - b[met]).max() for a, b in ((ours.distance, theirs.distance), (ours.normal, theirs.normal)))

@@ -373,7 +373,7 @@ def test_the_rule_that_chooses_the_form_on_a_gpu_knows_rows_beside_a_tree():
 def test_code_is_known_before_the_start_of_a_scene_is_found():
     """So that a GPU compiles it meanwhile; other values of laws need no other code, other laws do."""
     early = []
-    model = mechanism().build(3, begin=lambda one: early.append(Specialized(Plan(one), one, one.commands(), True)))
+    model = mechanism().build(3, begin=lambda one: early.append(Specialized(Plan(one), one, one.control(), True)))
     plan, control = Plan(model), model.control()
     assert Specialized(plan, model, control, True).body == early[0].body
     for x in (control.servo_kp, control.servo_position, control.friction_static):

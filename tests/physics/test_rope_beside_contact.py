@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
-from sharnir.machine_models.inputs import Controls
+from sharnir.machine_models.inputs import Inputs
 from sharnir.machine_models.krt100 import Krt100
 
 G = 9.81
@@ -137,7 +137,7 @@ def test_a_robot_pulls_a_trailer_on_a_rope():
         robot.add(scene)
         sim = sh.Simulation(scene, 0.005, solver="auto" if solver == "direct" else solver)
         assert sim.solver_name == solver
-        inputs, missed = Controls(sim, robot.inputs()), 0
+        inputs, missed = Inputs(sim, robot.inputs()), 0
         inputs["throttle"], inputs["steer"] = 0.6, 0.3
         for _ in range(200):
             inputs.apply()

@@ -163,7 +163,7 @@ BAD = {
         {"joint/hinge.frction": [1.0]}, {}, "'joint/hinge.frction' is not there, or the same in all worlds; allowed: "
     ),
     "read only": ({"joint/hinge.stuck": [1.0]}, {}, "'joint/hinge.stuck' is read, not set"),
-    "one for all worlds": ({"body/door.centre[0]": [0.0]}, {}, "'body/door.centre[0]' cannot be one number a world"),
+    "one for all worlds": ({"body/door.com_local[0]": [0.0]}, {}, "'body/door.com_local[0]' cannot be one number a world"),
     "one step for all": ({"sim.dt": [0.1]}, {}, "'sim.dt' is not there, or the same in all worlds; allowed: gravity, wind"),
     "no law": ({"joint/hinge.friction.wet": [1.0]}, {}, "'joint/hinge.friction.wet': a friction has static, dynamic, load"),
     "no word": ({"hinge friction": [1.0]}, {}, "'hinge friction' is no kind/name.value"),
