@@ -35,11 +35,12 @@ Elements that share joint speeds, directly or through others, are an island. In 
 up: these are swept, one element after the other, with the joint speeds kept up to date (block Gauss-Seidel, forth and back).
 """
 
-NEAREST = {"double": 1e-8, "single": 1e-4}  # R of Newton's iteration, of the element's own response,
-FIRMER, FIRMEST = 100.0, 2e-2  # by how much it grows where a step does not help, and at most
+NEAREST = {"double": 1e-8, "single": 3e-2}  # R of Newton's iteration, of the element's own response,
+FIRMER, FIRMEST = 100.0, {"double": 2e-2, "single": 3e-2}  # by how much it grows where a step does not help, and at most
 HELD = 1e30  # 1/Δ of joint speeds that laws lock
 SMALL = {"double": 1e-12, "single": 1e-6}  # error, of that without impulses, which counts as none,
 ENOUGH = {"double": 1e-9, "single": 1e-5}  # and which is left as it is where it does not fall any more
+LEFT = {"double": 0.0, "single": 4.0}  # or times the error of speeds that count as none; impulses with so small an error stay
 REDUCED, NEAR_ENOUGH = 1e-5, {"double": 1e-8, "single": 1e-4}  # what an iteration in a step leaves of the error that it found,
 # and at most of that without impulses: passes of the step that follow find the rest of it, reduced as their own errors are
 AS_FOUND = {"double": 1e-10, "single": 1e-5}  # error up to which impulses stay as they are: rounding of gaps, which is not
@@ -118,6 +119,7 @@ def cone_solver(real: str) -> str:
         size_of(e), where_of(e)         how many joint speeds impulses of the element leave something on, and which
         many_of(e)                      how many of these, the first ones, the element sees
         along(at, i), left(at, i)       the numbers J and h of a row there, which begin at `row_at(r)`
+        stride                          between numbers of working memory
         own_first[d], own_start[d]      the first entry of row d of L and of M, and where column 0 of that row would be
         sky_first[d], sky_start[d]      the same of the matrix that is factored
 
@@ -125,8 +127,8 @@ def cone_solver(real: str) -> str:
     """
     kind = "double" if real == "double" else "single"
     numbers = {
-        "HELD": HELD, "NEAREST": NEAREST[kind], "FIRMER": FIRMER, "FIRMEST": FIRMEST, "STOPPED": STOPPED,
-        "SMALL": SMALL[kind], "ENOUGH": ENOUGH[kind], "AS_FOUND": AS_FOUND[kind],
+        "HELD": HELD, "NEAREST": NEAREST[kind], "FIRMER": FIRMER, "FIRMEST": FIRMEST[kind], "STOPPED": STOPPED,
+        "SMALL": SMALL[kind], "ENOUGH": ENOUGH[kind], "AS_FOUND": AS_FOUND[kind], "LEFT": LEFT[kind],
         "REDUCED": REDUCED, "NEAR_ENOUGH": NEAR_ENOUGH[kind],
         "SMOOTH": SMOOTH, "SMOOTHEST": SMOOTHEST, "FALLS": FALLS,
         "FINER": FINER, "CALM": CALM, "NEARLY": NEARLY, "CALMING": CALMING,
@@ -168,7 +170,7 @@ for (int d = end - 1; d >= begin; --d) { const int row = own_start[d]; const rea
 for (int k = own_first[d]; k < d; ++k) cone_eta(k) -= cone_gain(row + k)*by; } };
 // h of an element's rows; of a row of a loop, which has it, J
 const auto leave_left = [&](const int e, const int rows, const int speeds) apart {
-const int size = size_of(e), many = many_of(e), r = element[e], at = row_at(r); const int* const where = where_of(e);
+const int size = size_of(e), many = many_of(e), r = element[e], at = row_at(r); const auto where = where_of(e);
 if (rows_of(e) == 1) { const bool loop = is_loop(r);
 for (int i = 0; i < size; ++i) { const int d = where[i], first = own_first[d], row = own_start[d];
 real sum = loop ? -left(at, i) : i < many ? along(at, i) : real(0.0);
@@ -207,18 +209,18 @@ const auto many_seen = [&](int e) { return by_left ? size_of(e) : many_of(e); };
 const auto is_off = [&](int r) { return soft_of(r) < real(0.0); };
 // joint speeds of impulses x, and the speed of a row by joint speeds; with h, by what each joint does by itself, Δ h x
 const auto spread_all = [&](const auto& x) apart { for (int d = begin; d < end; ++d) cone_eta(d) = real(0.0);
-for (int e = from; e < to; ++e) { const int many = many_seen(e); const int* const where = where_of(e);
+for (int e = from; e < to; ++e) { const int many = many_seen(e); const auto where = where_of(e);
 for (int r = element[e], stop = r + rows_of(e); r < stop; ++r) { const real by = x(r); if (by == real(0.0)) continue;
 const int at = row_at(r);
-for (int i = 0; i < many; ++i) cone_eta(where[i]) += seen[at + i]*by; } }
+for (int i = 0; i < many; ++i) cone_eta(where[i]) += seen[stride*(at + i)]*by; } }
 if (!by_left) leave_on_joints(begin, end);
 for (int d = begin; d < end; ++d) cone_eta(d) *= cone_delta(d); };
 const auto move_all = [&](const auto& x) apart { spread_all(x); if (!by_left) follow_joints(begin, end); };
 const auto collect_one = [&](int e, int r) -> real { const int many = many_seen(e), at = row_at(r);
-const int* const where = where_of(e); real sum = real(0.0);
-for (int i = 0; i < many; ++i) sum += seen[at + i]*cone_eta(where[i]); return sum; };
+const auto where = where_of(e); real sum = real(0.0);
+for (int i = 0; i < many; ++i) sum += seen[stride*(at + i)]*cone_eta(where[i]); return sum; };
 const auto collect_left = [&](int e, int r) -> real { const int size = size_of(e), at = row_at(r);
-const int* const where = where_of(e); real sum = real(0.0);
+const auto where = where_of(e); real sum = real(0.0);
 for (int i = 0; i < size; ++i) sum += left(at, i)*cone_eta(where[i]); return sum; };
 real scale = real(0.0), least = real(0.0), usual = real(0.0), error = real(0.0), mu = real(0.0), hold = <NEAREST>;
 // max(0, x) and its derivative, smooth where m > 0
@@ -306,24 +308,24 @@ for (int k = row + 2*sky_first[d]; k < row + 2*first; ++k) cone_entry(k) = real(
 if (by_left) cone_entry(row + 2*d) = cone_delta(d) > real(0.0) ? real(1.0)/cone_delta(d) : real(<HELD>);
 else for (int k = first; k <= d; ++k) cone_entry(row + 2*k) = cone_entry(row + 2*k + 1) = cone_mass(own + k); }
 for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e), many = many_seen(e), at = row_at(r);
-const int* const where = where_of(e);
+const auto where = where_of(e);
 if (cone_part(r) == real(0.0)) continue;
 if (rs == 1) { const real G = cone_G0(r);
-for (int j = 0; j < many; ++j) { const int d = where[j], row = 2*sky_start[d]; const real y = seen[at + j]*G;
-for (int i = 0; i < j; ++i) { const int s = where[i]; const real both = seen[at + i]*y;
+for (int j = 0; j < many; ++j) { const int d = where[j], row = 2*sky_start[d]; const real y = seen[stride*(at + j)]*G;
+for (int i = 0; i < j; ++i) { const int s = where[i]; const real both = seen[stride*(at + i)]*y;
 const int place = s < d ? row + 2*s : 2*(sky_start[s] + d);
 cone_entry(place) += both; cone_entry(place + 1) += both; }
-cone_entry(row + 2*d) += seen[at + j]*y; } continue; }
+cone_entry(row + 2*d) += seen[stride*(at + j)]*y; } continue; }
 const int at_1 = row_at(r + 1), at_2 = row_at(r + 2);
-for (int j = 0; j < many; ++j) { const real x = seen[at + j], y = seen[at_1 + j], z = seen[at_2 + j];
+for (int j = 0; j < many; ++j) { const real x = seen[stride*(at + j)], y = seen[stride*(at_1 + j)], z = seen[stride*(at_2 + j)];
 cone_row0(j) = cone_G0(r)*x + cone_G1(r)*y + cone_G2(r)*z;
 cone_row1(j) = cone_G0(r + 1)*x + cone_G1(r + 1)*y + cone_G2(r + 1)*z;
 cone_row2(j) = cone_G0(r + 2)*x + cone_G1(r + 2)*y + cone_G2(r + 2)*z; }
 for (int j = 0; j < many; ++j) { const int d = where[j], row = 2*sky_start[d];
-const real x = seen[at + j], y = seen[at_1 + j], z = seen[at_2 + j], a = cone_row0(j), b = cone_row1(j), c = cone_row2(j);
+const real x = seen[stride*(at + j)], y = seen[stride*(at_1 + j)], z = seen[stride*(at_2 + j)], a = cone_row0(j), b = cone_row1(j), c = cone_row2(j);
 for (int i = 0; i < j; ++i) { const int s = where[i];
 const real lower = x*cone_row0(i) + y*cone_row1(i) + z*cone_row2(i);
-const real upper = seen[at + i]*a + seen[at_1 + i]*b + seen[at_2 + i]*c;
+const real upper = seen[stride*(at + i)]*a + seen[stride*(at_1 + i)]*b + seen[stride*(at_2 + i)]*c;
 const bool order = s < d; const int place = order ? row + 2*s : 2*(sky_start[s] + d);
 cone_entry(place) += order ? lower : upper; cone_entry(place + 1) += order ? upper : lower; }
 cone_entry(row + 2*d) += x*a + y*b + z*c; } }
@@ -342,10 +344,10 @@ return true; };
 // direction = g − G du, where (M + Jᵀ G J) v = Jᵀ g, du = J v, with the factors that there are
 const auto take_direction = [&]() apart {
 for (int d = begin; d < end; ++d) cone_eta(d) = real(0.0);
-for (int e = from; e < to; ++e) { const int many = many_seen(e); const int* const where = where_of(e);
+for (int e = from; e < to; ++e) { const int many = many_seen(e); const auto where = where_of(e);
 for (int r = element[e], stop = r + rows_of(e); r < stop; ++r) { const real by = cone_g(r); if (by == real(0.0)) continue;
 const int at = row_at(r);
-for (int i = 0; i < many; ++i) cone_eta(where[i]) += seen[at + i]*by; } }
+for (int i = 0; i < many; ++i) cone_eta(where[i]) += seen[stride*(at + i)]*by; } }
 for (int d = begin; d < end; ++d) { const int row = 2*sky_start[d]; real x = cone_eta(d);
 for (int k = sky_first[d]; k < d; ++k) x -= cone_entry(row + 2*k)*cone_eta(k);
 cone_eta(d) = x; }
@@ -362,7 +364,7 @@ const auto solve_joined = [&]() apart -> bool { if (!factor_joined()) return fal
 take_direction(); return true; };
 // own responses of elements, and how large they are
 const auto weigh = [&]() apart { for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e), size = size_of(e);
-const int* const where = where_of(e);
+const auto where = where_of(e);
 real w = real(0.0);
 if (many_seen(e) < size) { const real by = along(row_at(r), 0); w = by*by*cone_delta(where[0]);  // as with its base at rest
 cone_weight(r) = w > real(0.0) ? w : real(1.0); continue; }
@@ -378,7 +380,7 @@ cone_weight(r) = w; } };
 // one element after the other, in place: what impulses leave on joints follows them
 const auto sweep_once = [&](bool back) apart -> real { real sum = real(0.0);
 for (int k = from; k < to; ++k) { const int e = back ? from + to - 1 - k : k, r = element[e], size = size_of(e);
-const int* const where = where_of(e); const real w = cone_weight(r);
+const auto where = where_of(e); const real w = cone_weight(r);
 if (rows_of(e) == 1) { const real own = cone_W0(r); if ((is_loop(r) && is_off(r)) || !(own > real(0.0))) continue;
 real rates[5]; const real p = cone_p(r); real q = p - (collect_left(e, r) + cone_b(r) + wp::max(soft_of(r), real(0.0))*p)/own;
 project(r, 1, real(0.0), &q, rates); const real by = q - p; if (by == real(0.0)) continue;
@@ -411,7 +413,7 @@ return wp::sqrt(sum); };
 // sweeps forth and back in turn; where they stall, and others may go on, fewer; returns how many
 const auto sweep = [&](real goal, int most, bool others) apart -> int { spread_all(at_p);
 for (int e = from; e < to; ++e) if (many_seen(e) < size_of(e)) { leave_left(e, rows, speeds);
-const int size = size_of(e), at = row_at(element[e]); const int* const where = where_of(e); real own = real(0.0);
+const int size = size_of(e), at = row_at(element[e]); const auto where = where_of(e); real own = real(0.0);
 for (int i = 0; i < size; ++i) own += left(at, i)*left(at, i)*cone_delta(where[i]);
 cone_W0(element[e]) = own + wp::max(soft_of(element[e]), real(0.0)); }
 real last = real(-1.0); int n = 0;
@@ -512,7 +514,7 @@ real best = error; keep();
 for (int round = 0; round < <ROUNDS> && !(error <= least); ++round) { const bool falls = iterate(island);
 if (error < best) { best = error; keep(); }
 if (falls) continue;
-if (best <= <ENOUGH>*scale) { if (round == <ROUNDS> - 1) break;  // other points may be open, or slide
+if (best <= wp::max(<ENOUGH>*scale, <LEFT>*least)) { if (round == <ROUNDS> - 1) break;  // other points may be open, or slide
 sweep(real(0.0), <LOOK>, false); error = judge(at_p, at_u, at_f); continue; }
 take_best();
 follow(round == 0 ? wp::min(wp::max(real(10.0)*best/scale, <SMOOTH>), <SMOOTHEST>) : <SMOOTHEST>, best);
@@ -532,14 +534,14 @@ if (error > enough) { made += sweep(<FINER>*enough, most - swept - made, false);
 swept_now = wp::max(swept_now, made); };
 const auto solve_island = [&](int island) apart -> real { const int how = way_of(island);
 const bool known = open_island(island, false);
-const bool as_found = error <= <AS_FOUND>*scale 
+const bool as_found = error <= wp::max(<AS_FOUND>*scale, <LEFT>*least)
 || (how > <NEWTON> && error <= (last || opened ? real(1.0) : <CALM>)*sought*usual);
 if (!as_found) { if (!known) open_island(island, true);
 if (how == <JOINTED>) { if (!last) least = wp::max(least, wp::clamp(<REDUCED>*error, <AS_FOUND>*scale, <NEAR_ENOUGH>*scale));
 solve_jointed(island); }
 else solve_free(island, how); }
 hold = <NEAREST>;
-if (how == <JOINTED>) return error > least ? error/scale : real(0.0);
+if (how == <JOINTED>) return error > wp::max(real(1.0), <LEFT>)*least ? error/scale : real(0.0);
 return error > wp::max(least, <STOPPED>*usual) ? error/usual : real(0.0); };
 real left = real(0.0);
 for (int island = 0; island < islands; ++island) {

@@ -25,9 +25,9 @@ from sharnir.engine.tree.forest import BALL, HINGE, LAWS, PRESCRIBED, ROTOR, SEV
 from sharnir.engine.tree.generic import generic_kernel
 from sharnir.engine.tree.placement import threads
 from sharnir.engine.tree.row_storage import KEPT, packed_tables, row_memory
-from sharnir.engine.tree.runtime import LAWS_CHANGED, LOG_ROW, ROOM, SLOTS, TOGETHER, Impacts, TreeSettings, TreeStep
+from sharnir.engine.tree.runtime import LAWS_CHANGED, LOG_ROW, ROOM, SLOTS, Impacts, TreeSettings, TreeStep
 from sharnir.engine.tree.special import Specialized, acting_laws
-from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART
+from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART, TOGETHER
 from sharnir.errors import StepWarning, callers_level
 from sharnir.laws.casts import cast_table
 from sharnir.model.model import DYNAMIC, KINEMATIC, Control, Model, State, fill, scene_scale
@@ -42,7 +42,7 @@ ROUNDING = {"double": 1e-16, "single": 1e-7}  # rad or scene lengths, times the 
 LAW_TOLERANCE, LEAST_LAW = 1e-12, 1e-14  # of the scene's impulses: by which a law may be missed, and the least that is asked for
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
 PASSES = 30  # of an iteration: then the step is divided
-MOST_MEMORY = 6 << 30  # bytes of working memory on a GPU
+MOST_MEMORY = 16 << 30  # bytes of working memory on a GPU
 SPINS = 1000  # looks at whether steps have ended, before waiting for the device
 LARGEST = 24  # links, up to which a model is specialized on a GPU unless told otherwise
 MOST = 64  # links, up to which it is where that is asked for: the compiler takes minutes beyond
@@ -131,8 +131,8 @@ class Trees:
 
     @staticmethod
     def cover(model: Model) -> bool:
-        """Whether all of a model is trees, rows beside them, and ropes that `roped_steps` covers, these without contacts; with
-        contacts or ropes on a CPU, in double precision.
+        """Whether all of a model is trees, rows beside them, and ropes that `roped_steps` covers, these without contacts, on a CPU,
+        in double precision.
 
         Loops that can move in their start pose alone are left to the former passes: motion there costs gaps of second order,
         which are taken for rounding, and rows that close them give energy. So are ropes beside rods in redundant loops: where
@@ -270,8 +270,9 @@ class Trees:
         if self.specialized:
             return self._specialize(t, control)
         solver._kernel = self._generic_kernel()
+        solver._blocks = {"block_dim": TOGETHER} if solver.collider is not None and wp.get_device(device).is_cuda else {}
         load_modules([solver._kernel.module], device)
-        if solver.collider is not None and m.worlds > 1:
+        if solver.collider is not None and m.worlds > 1 and not solver._blocks:
             return self._a_memory_each(t), t
         self._give_memory(t)
         if m.ropes is not None:
@@ -301,10 +302,11 @@ class Trees:
         if device.is_cuda:
             size = self._memory * np.dtype(np_real).itemsize
             most = min(MOST_MEMORY, device.total_memory // 8) // size // BLOCK * BLOCK
+            worlds = -(-worlds // TOGETHER) * TOGETHER
             worlds = min(worlds, max(BLOCK, min(most, (1 << 31) // self._memory // BLOCK * BLOCK)))
             self.solver._together = worlds
         t.memory = wp.zeros(self._memory * worlds, dtype=real, device=device)
-        t.memory_number, t.memory_world = (1, self._memory) if device.is_cpu else (worlds, 1)
+        t.memory_number, t.memory_world = (1, self._memory) if device.is_cpu else (TOGETHER, 1)
         t.memory_worlds = worlds
 
     def _set_tolerances(self, t: Any) -> None:
@@ -373,25 +375,33 @@ class Trees:
             t.row_tables = ints(packed_tables(tables))
             t.row_numbers = wp.array(numbers.ravel(), dtype=real, device=m.device)
             return memory
-        bases, depth = [int(p.base) for p in places], [1] * len(places)
-        for i, base in enumerate(bases):
-            depth[i] += depth[base] if base >= 0 else 0
+        depth = [1] * len(places)
+        for i, place in enumerate(places):
+            depth[i] += depth[place.base] if place.base >= 0 else 0
         axes = int(sum(p.kind in (HINGE, SLIDER) for p in places))
         materials = materials_of(m)
         turning = 2 * any(x.rolling for x in materials) + any(x.torsion for x in materials)
         path = min((4 if m.collision.belts else 2) * max(depth), len(places))
-        room = room_of(int(self.solver.collider.data.contacts.capacity), axes, path, turning)
+        room = room_of(int(self.solver.collider.data.contacts.capacity), axes, path, turning, 6 * path, 6 * len(places))
         packed = packed_tables(tables, table_room(room, tables, len(places)))
-        t.row_tables, t.row_table_size = ints(packed * m.worlds), len(packed)
+        self._give_tables(t, np.array(packed, np.int32))
         more = np.zeros((sum(CLOSURE_NUMBERS.values()) * room["closures"], m.worlds))
         t.row_numbers = wp.array(np.concatenate([numbers, more]).ravel(), dtype=real, device=m.device)
         t.most_laws, t.most_rows, t.most_paths = room["closures"], room["rows"], room["paths"]
-        t.most_entries = entries_of(len(places))
+        t.most_entries = entries_of(room["speeds"])
         t.point_of = wp.zeros(room["closures"] * m.worlds, dtype=wp.int32, device=m.device)
         link_of = [self.plan.link_of.get(b, -1) for b in range(len(m.com))]
         t.link_of = ints(link_of)
         t.fall = 20.0
-        return memory + law_memory(room, tables, len(places))
+        return memory + law_memory(room, tables)
+
+    def _give_tables(self, t: Any, packed: np.ndarray) -> None:
+        """Tables of rows, of every world its own; on a GPU those of TOGETHER worlds stand beside each other."""
+        device, groups = wp.get_device(self.model.device), -(-self.model.worlds // TOGETHER)
+        own = np.tile(packed, TOGETHER) if device.is_cpu else np.repeat(packed, TOGETHER)
+        t.row_tables = wp.array(np.tile(own, groups), dtype=wp.int32, device=device)
+        t.row_table_size = len(packed)
+        t.row_table_number, t.row_table_world = (1, len(packed)) if device.is_cpu else (TOGETHER, 1)
 
     # ---- specialized code ----------------------------------------------------------------------------------------------------
 

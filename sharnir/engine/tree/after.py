@@ -61,7 +61,6 @@ from sharnir.engine.tree.runtime import (
     SLIDES_STUCK,
     SLOTS,
     STUCK,
-    TOGETHER,
     TURNS_ROTATION,
     V_BALL,
     V_FREE,
@@ -80,6 +79,7 @@ from sharnir.engine.tree.runtime import (
     several_row,
     triple,
 )
+from sharnir.engine.tree.storage import TOGETHER
 from sharnir.model.joint_geometry import breaks, free_axis
 from sharnir.model.kinematics import pose_at
 
@@ -343,7 +343,8 @@ const real* const log = x.log.data + (size_t)(w/{TOGETHER})*links*{SLOTS * LOG_R
 return go(Logged(), log, {LOG_ROW * TOGETHER}, {TOGETHER}, x.slot_end.data[w], x.reported.data[w]);
 }}
 const int column = w < x.memory_worlds ? w : w%wp::max(x.memory_worlds, 1);
-const real* const memory = x.memory.data + (size_t)column*x.memory_world + (size_t){int(MEMORY_ROW)}*x.memory_number;
+const real* const memory = x.memory.data + (size_t)(column/{TOGETHER})*{TOGETHER}*x.memory_size_of_world
++ (size_t)(column%{TOGETHER})*x.memory_world + (size_t){int(MEMORY_ROW)}*x.memory_number;
 return go(Recalled(), memory, {int(MEMORY_ROW)}*x.memory_number, x.memory_number, 1, 1);
 {DONE}"""
 )

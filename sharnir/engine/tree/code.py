@@ -34,6 +34,7 @@ from sharnir.engine.tree.storage import (
     ROW_APART,
     SIZES,
     START,
+    TOGETHER,
     LoopTree,
     all_weights,
 )  # fmt: skip
@@ -393,6 +394,7 @@ gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(k
         """The body, with the program that was recorded."""
         body = self.program.finish()
         names = {name: self.source.laws(name) for name in LAWS}
+        size = "memory_with_rows" if self.tree.rows else "memory_size"
         lines = [
             "typedef {real} real;",
             QUOTIENTS.format(doubles=int(self.real == "double")),
@@ -402,13 +404,16 @@ gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(k
             *(f"#define law_{name}(a) {place}" for name, place in names.items()),
             *(f"#define joint_{name}(i) {place}" for name, place in self.source.joint_laws.items()),
             "#ifdef __CUDA_ARCH__",
-            "real* const row_of_world = numbers + w%memory_worlds;",
-            "#define number(k) row_of_world[(k)*memory_worlds]",
+            f"const int column = w%memory_worlds, together = column/{TOGETHER}*{TOGETHER};",
+            f"real* const row_of_world = numbers + (long long)together*{size} + (column - together);",
+            f"#define number(k) row_of_world[{TOGETHER}*(k)]",
+            f"const int stride = {TOGETHER}; (void)stride;",
             "typedef int Place;",
             "#else",
             "typedef long long Place;  // as wide as an address: a place and its offset are one operand",
-            f"real* const row_of_world = numbers + w*{'memory_with_rows' if self.tree.rows else 'memory_size'};",
+            f"real* const row_of_world = numbers + w*{size};",
             "#define number(k) row_of_world[k]",
+            "const int stride = 1; (void)stride;",
             "#endif",
             *self.declare(body),
             *(self.tree.rows.solver() if self.tree.rows else ()),

@@ -36,8 +36,8 @@ from sharnir.emit.expressions import absolute, maximum, minimum, node, select, s
 from sharnir.engine.tree.cast_rows import press_wheel, release_wheels, share_wheel, strike_wheel, turn_wheels
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, ROLLING, SPINNING
 from sharnir.engine.tree.islands import find_islands
-from sharnir.engine.tree.row_storage import ClosureView, RowLoopTree
-from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches
+from sharnir.engine.tree.row_storage import TABLE, ClosureView, RowLoopTree, table_of_world
+from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches, choose, length
 from sharnir.engine.tree.speed_rows import PUSHED, SpeedRows
 from sharnir.engine.tree.storage import LinkView
 from sharnir.engine.tree.turning import with_gyroscopic
@@ -47,18 +47,26 @@ from sharnir.laws.axis import not_
 # variables of emitted code
 NUMBERS_OF_STEP = ("usual_speed", "unsolved", "unmet", "overlap", "bounce", "taken_now", "lifted", "until")
 UNBOUNDED = 1e30
-SLOW, SLANTED = 1e-3, 1e-6  # of what falls in a step, and of the speed of a point: approaches that are no impact
-SLOP = 1e-5  # of the scene's length: an overlap that is as small is left alone
+SLANTED = 1e-6  # of the speed of a point: an approach that is no impact
 BOUNCES = 2.0  # times what falls in a step: what approaches more slowly is not thrown back
 IMPACTS = 40  # rounds of impacts that follow each other in an instant
 PARTINGS = 10  # rounds, at most, in which overlapping bodies are displaced
-TINY = 0.01  # of the tolerance of mean speeds: speeds of rows that count as none
-SETTLED = 1e-7  # of the bound of a moment: what the normal impulse may change of it in the last pass
-HELD, HELD_FREE = 1e-5, 1e-8  # of a row's own response: how much points and limits yield to what changes their impulses from
-# step to step, as a spring does that is shorter by HELD·g·h², of mechanisms and of free bodies: impulses which depend on each
-# other stay near those of the last step, and errors of second order in rows that depend on each other are not met by large ones
-NEAR = 1e-9  # rad or of the scene's length: gaps that are closed
 REACHED = 1e-4  # of the way in a step: a gap that counts as closed in an impact
+ROUNDING = {
+    "near_gap": (1e-9, 1e-6),  # rad or of the scene's length: gaps that are closed
+    "least_fall": (1e-3, 1e-2),  # of what falls in a step: an approach that is no impact
+    "still": (0.0, 1e-2),  # of the same: the speed of an axis that is at rest
+    "slop": (1e-5, 1e-4),  # of the scene's length: an overlap that is as small is left alone
+    "tiny_speed": (0.01, 1.0),  # of the tolerance of mean speeds: speeds of rows that count as none
+    "settled": (1e-7, 1e-5),  # of the bound of a moment: what the normal impulse may change of it in the last pass
+    # of a row's own response, in mechanisms and of free bodies: how much points and limits yield to what changes their impulses
+    # from step to step, as a spring does that is shorter by as much of g·h²: impulses which depend on each other stay near those
+    # of the last step, and errors of second order in rows that depend on each other are not met by large ones
+    "yields": (1e-5, 1e-5),
+    "yields_free": (1e-8, 1e-5),
+}
+"""In double and in single precision."""
+NEAR, SLOW, SLOP, STILL = (value(name) for name in ("near_gap", "least_fall", "slop", "still"))
 
 
 class Contact(Kind):
@@ -286,11 +294,6 @@ class Contact(Kind):
         return part_to_impact(c, passes, 2.0 * u0, nearness(c, u0))
 
 
-def length(x: Vector) -> Any:
-    """Length of a vector."""
-    return sqrt(dot(x, x))
-
-
 def roll(link: Any, beside: Vector, m: Vector, S: Symmetric) -> Vector:
     """How the point of a link with the outward normal m moves until the middle of the step, beside its core.
 
@@ -308,11 +311,6 @@ def roll(link: Any, beside: Vector, m: Vector, S: Symmetric) -> Vector:
     counts = (size > 1e-10) & (square > 0.0)
     by = select(counts, (0.5 * rise - dot(m, cross(g, beside + moved))) / select(counts, size, 1.0), 0.0)
     return moved + turned * by
-
-
-def choose(condition: Any, x: Vector, y: Vector) -> Vector:
-    """One of two vectors."""
-    return Vector(*(select(condition, a, b) for a, b in zip(x, y, strict=True)))
 
 
 def nearness(c: Any, u: Any) -> Any:
@@ -411,7 +409,7 @@ class Friction(AxisLaw):
         a, p = c.a, c.impulse(0)
         c.force = Vector(p, 0.0, 0.0)
         held = absolute(p) < c.row(0, "high") * (1.0 - 1e-9)
-        stops = held & not_(a.stuck > 0.5) & (absolute(a.u0) > 0.0)
+        stops = held & not_(a.stuck > 0.5) & (absolute(a.u0) > STILL * c.rows.tree.fall)
         a.stuck, c.hits = select(held, 1.0, 0.0), select(stops, 1.0, 0.0)
         c.rows.note_rubbing(held)
         return False  # see `keep_laws`
@@ -485,14 +483,14 @@ def solve_text(place: Any, at_response: Any, kind: str) -> str:
     return f"""if (n_rows > n_equal) {{ const int rows = n_rows, speeds = n_speeds; (void)speeds;
 for (int r = 0; r < rows; ++r) {{ cone_p(r) = {place("impulse")}; cone_b(r) = -{place("rest")}; }}
 if (resting) {{ swept = 0; helped = opened = false; }}
-usual_speed = closing ? real({0.5 * SLOP})/per_metre : real(resting ? 0.5 : 0.25)*h*fall;
+usual_speed = closing ? real(0.5)*slop/per_metre : real(resting ? 0.5 : 0.25)*h*fall;
 const real sought = closing ? real({PARTED}) : !resting ? real({SWEPT}) : last_impact ? real({STOPPED}) : real({ELASTIC[kind]});
 unsolved = solve_cones(rows, n_islands, n_speeds, sought, resting);
 if (swept > 0 && !resting) tolerance = x.swept_tolerance;
 for (int r = n_equal; r < rows; ++r) {place("rest")} = cone_p(r) - {place("impulse")};
 if (n_equal > 0) {{ {PUSHED.format(rest=place("rest"))}
 for (int c = 0; c < n_equal_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
-const int at = row_at(r), size = t_where_start[c + 1] - t_where_start[c]; const int* const where = t_where + t_where_start[c];
+const int at = row_at(r), size = t_where_start[c + 1] - t_where_start[c]; const Table where = t_where + t_where_start[c];
 for (int i = 0; i < size; ++i) {place("rest")} -= {at_response("k", "at + i")}*cone_eta(where[i]); }} }} }}"""
 
 
@@ -506,7 +504,7 @@ USED = {
     "is_loop(r)": "((r) < n_equal)",
     "way_of(i)": "t_way[i]",
     "usual_of(e)": f"(t_kind[t_of[e]] == {CONTACT} ? usual_speed : real(0.0))",
-    "tiny_of(e)": f"(t_of[e] < n_equal_closures ? real(0.0) : real({TINY})*tolerance"
+    "tiny_of(e)": f"(t_of[e] < n_equal_closures ? real(0.0) : tiny_speed*tolerance"
     f"/(t_kind[t_of[e]] == {CONTACT} ? per_metre : real(1.0)))",
 }
 """What the solver of cones asks for, in C++."""
@@ -532,18 +530,21 @@ class LawRows(SpeedRows):
     """Rows of any forest with those of laws, which are others in every step: every world has its own tables."""
 
     kinds = WITH_LAWS
+    table_type = TABLE
 
     def tables_of_world(self, owner: str) -> str:
-        return f" + w*{owner}row_table_size"
+        return table_of_world(owner)
 
     def last_head(self, owner: str) -> list[str]:
         lines = ["const int at_along = at_matrix + 2*n_matrix, at_cone = at_along + 2*n_responses;"]
         lines.append(f"const int memory_with_rows = {owner}memory_size_of_world; (void)memory_with_rows;")
-        lines.append("const int* const element = t_element; const int* const sky_first = t_sky_first;")
-        lines.append("const int* const sky_start = t_sky_start; const int* const first_element = t_first_element;")
-        lines.append("const int* const first_speed = t_first_speed; const int* const own_first = t_own_first;")
-        lines.append("const int* const own_start = t_own_start;")
+        lines.append("const Table element = t_element; const Table sky_first = t_sky_first;")
+        lines.append("const Table sky_start = t_sky_start; const Table first_element = t_first_element;")
+        lines.append("const Table first_speed = t_first_speed; const Table own_first = t_own_first;")
+        lines.append("const Table own_start = t_own_start;")
         zeros = ", ".join(f"{name} = real(0.0)" for name in NUMBERS_OF_STEP)
+        rounding = (f"{name} = sizeof(real) == 8 ? real({x!r}) : real({y!r})" for name, (x, y) in ROUNDING.items())
+        lines.append(f"const real {', '.join(rounding)};")
         lines.append("const real fall_of_step = dt*wp::sqrt(gx*gx + gy*gy + gz*gz);")
         return [*lines, f"real {zeros};", "bool overlaps = false, last_impact = true; int parting = 0, impact = 0;"]
 
@@ -583,13 +584,13 @@ class LawRows(SpeedRows):
         p.forget("if (n_rows > n_equal) couple_joints(n_rows, n_speeds, n_islands);")
         p.forget(f"""if (!resting) for (int i = 0; i < n_islands; ++i)
 for (int e = first_element[i]; e < first_element[i + 1]; ++e) {{
-const real held = t_way[i] == {JOINTED} ? real({HELD}) : real({HELD_FREE}); const int kind = t_kind[t_of[e]];
+const real by = t_way[i] == {JOINTED} ? yields : yields_free; const int kind = t_kind[t_of[e]];
 if (kind == {CONTACT} || kind == {LIMIT}) for (int r = element[e]; r < element[e] + rows_of(e); ++r) {{
 if (!({soft} == real(0.0))) continue;
-real own = real(0.0); const int rows = n_rows, speeds = n_speeds, at = row_at(r); const int* const where = where_of(e);
+real own = real(0.0); const int rows = n_rows, speeds = n_speeds, at = row_at(r); const Table where = where_of(e);
 if (!by_left && kind == {LIMIT}) own = along(at, 0)*along(at, 0)*cone_delta(where[0]);
 else for (int k = 0; k < size_of(e); ++k) own += left(at, k)*left(at, k)*cone_delta(where[k]);
-{near} = {soft} = held*own; }} }}""")
+{near} = {soft} = by*own; }} }}""")
         p.forget("weighed = false;")
 
     def solve(self) -> None:
@@ -599,7 +600,7 @@ else for (int k = 0; k < size_of(e); ++k) own += left(at, k)*left(at, k)*cone_de
         self.program.forget(f"""if (!resting) for (int c = n_equal_closures; c < n_closures; ++c)
 if (t_kind[c] == {SPINNING} || t_kind[c] == {ROLLING}) {{ const int r = t_row_start[c], point = r - (int){back};
 const real now = {lever}*wp::max(real(0.0), {self._place("impulse", "point")} + {self._place("rest", "point")});
-if (wp::abs(now - {self._place("high", "r")}) > real({SETTLED})*now) ++changed; }}""")
+if (wp::abs(now - {self._place("high", "r")}) > settled*now) ++changed; }}""")
 
     def say_ends(self) -> None:
         super().say_ends()

@@ -17,9 +17,9 @@ from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, OF_CASTS, PAR
 from sharnir.engine.tree.contact_rows import LawRows
 from sharnir.engine.tree.forest import HINGE, PRESCRIBED, SLIDER
 from sharnir.engine.tree.row_runtime import AT_BLOW, AT_SLIP, carried, kept
-from sharnir.engine.tree.row_storage import COUNTS, LAW_TABLES, PER_ROW, RESPONSES, TABLES
+from sharnir.engine.tree.row_storage import COUNTS, LAW_TABLES, PER_ROW, RESPONSES, TABLE, TABLES, table_of_world
 from sharnir.engine.tree.row_storage import WORK as CLOSURE_WORK
-from sharnir.engine.tree.runtime import DONE, HINGE_AT, NATIVE, SLIDER_AT, STUCK, Q, TreeStep
+from sharnir.engine.tree.runtime import DONE, HINGE_AT, NATIVE, SLIDER_AT, STUCK, Q, TreeStep, row_table
 from sharnir.engine.tree.storage import offsets
 from sharnir.laws.casts import CAST
 
@@ -44,16 +44,22 @@ CYLINDER, CONE, ELLIPSOID = (int(k) for k in (CYLINDER_KIND, CONE_KIND, ELLIPSOI
 SPHERE_KIND, PLANE_KIND = int(SPHERE), int(PLANE)
 
 
-def room_of(points: int, axes: int, path: int, turning: int = 0) -> dict[str, int]:
+def room_of(points: int, axes: int, path: int, turning: int, numbers: int, speeds: int) -> dict[str, int]:
     """How much room the rows of so many points and axes with laws need: closures, rows and links on their paths.
 
     Args:
         path: links on the path of a closure, at most.
         turning: rows of a point that resist turning.
+        numbers: of a row on all joints of its path, at most.
+        speeds: of all joints.
     """
     closures, rows = points * (1 + turning) + 2 * axes, points * (3 + turning) + 2 * axes
     paths = closures * min(path, USUAL_PATH) + path
-    return {"closures": closures, "rows": rows, "paths": paths, "responses": 18 * paths}  # 3 rows, 6 speeds of a link
+    responses = min(18 * paths, rows * numbers)  # of a link at most 3 rows with 6 speeds each
+    return {
+        "closures": closures, "rows": rows, "paths": paths, "responses": responses, "speeds": speeds,
+        "where": min(6 * paths, closures * numbers),
+    }  # fmt: skip
 
 
 LINK_TABLES = ("width", "place", "root", "next", "near_start", "queue", "island", "first_element", "first_speed", "way")
@@ -63,30 +69,30 @@ def table_room(room: dict[str, int], tables: Any, links: int) -> dict[str, int]:
     """More entries of the tables of rows than those of `tables`, by name."""
     closures, rows, paths = room["closures"], room["rows"], room["paths"]
     sizes = tables.sizes()
-    all_closures, speeds = closures + len(tables.closures) + 1, 6 * links
+    all_closures, speeds = closures + len(tables.closures) + 1, room["speeds"]
     out = dict.fromkeys(("kind", "a", "b", "row_start", "path_start"), closures)
     out |= dict.fromkeys(("path", "offset", "speeds"), paths) | {"y_start": rows}
     out |= dict.fromkeys(("element", "of"), sizes["rows"] + all_closures) | {
         "where_start": all_closures,
         "near": 2 * all_closures,
     }
-    out |= {"where": 6 * (paths + len(tables.tables["path"]))}
+    out |= {"where": room["where"] + 6 * len(tables.tables["path"])}
     out |= dict.fromkeys(("sky_first", "sky_start", "own_first", "own_start"), speeds + 1)
     return out | dict.fromkeys(LINK_TABLES, links + 2)
 
 
-def entries_of(links: int) -> int:
-    """Entries of the skyline of so many links for which there is room."""
-    return min(3 * links * (6 * links + 1), MOST_ENTRIES)
+def entries_of(speeds: int) -> int:
+    """Entries of the skyline of so many joint speeds for which there is room."""
+    return min(speeds * (speeds + 1) // 2, MOST_ENTRIES)
 
 
-def law_memory(room: dict[str, int], tables: Any, links: int) -> int:
+def law_memory(room: dict[str, int], tables: Any) -> int:
     """Numbers of working memory for the rows of laws, beside those of `tables`."""
-    rows, speeds, sizes = room["rows"], 6 * links, tables.sizes()
+    rows, speeds, sizes = room["rows"], room["speeds"], tables.sizes()
     work = sum(CLOSURE_WORK.values()) * room["closures"] + len(PER_ROW) * rows
     seen = len(LawRows.of_speeds)
     work += seen * room["responses"] + (len(LawRows.kept) - len(RESPONSES) + seen) * sizes["responses"]
-    return work + cone_memory(rows + sizes["rows"], speeds, own_entries(tables), entries_of(links))
+    return work + cone_memory(rows + sizes["rows"], speeds, own_entries(tables), entries_of(speeds))
 
 
 def own_entries(tables: Any) -> int:
@@ -125,7 +131,7 @@ for (int i = 0; i < links; ++i) { t_queue[i] = -1; t_next[i] = -1; }
 for (int i = 0; i < links; ++i) { t_next[i] = t_queue[t_root[i]]; t_queue[t_root[i]] = i; }
 // a walk: trees that are found wait in `sky_first`, where there is room
 for (int begin = 0; begin < links; ++begin) if (t_root[begin] == begin && t_queue[begin] >= 0) {
-int head = 0, tail = 0; int* const wait = t_sky_first; wait[tail++] = begin;
+int head = 0, tail = 0; const Table wait = t_sky_first; wait[tail++] = begin;
 int from = begin;  // the walk begins at what a first one ends with
 for (int turn = 0; turn < 2; ++turn) {
 if (turn == 1) { for (int k = 0; k < tail; ++k) t_sky_start[wait[k]] = 0; wait[0] = from; tail = 1; }
@@ -205,8 +211,9 @@ for (int e = 0; e < 6; ++e) for (int k = 0; k < 3; ++k)
 give(first + e) += squares[k]*squares[k]*turn.data[rows[e]][k]*turn.data[columns[e]][k];
 return real(1.0); }};"""
 GATHER = f"""{NATIVE}
-int* const all = x.row_tables.data + w*x.row_table_size;
-{" ".join(f"int* const t_{name} = {table_at(name)};" for name in NAMES)}
+{TABLE}
+const Table all = {table_of_world("x.")};
+{" ".join(f"const Table t_{name} = {table_at(name)};" for name in NAMES)}
 const int equal = all[{COUNTS.index("equal")}], equal_closures = all[{COUNTS.index("equal_closures")}], links = x.links;
 const int* const kinds = x.kind.data + w*links; const int* const bases = x.base.data + w*links;
 const int* const acts = x.acts.data + w*links;
@@ -418,14 +425,13 @@ def store_contacts(t: wp.array(dtype=TreeStep), w: int):
         if kind == IS_HINGE or kind == IS_SLIDER:
             t[0].state.friction_impulse[t[0].axis[i], w] = real(0.0)
             t[0].state.limit_impulse[t[0].axis[i], w] = real(0.0)
-    first = w * t[0].row_table_size
-    at_kind = first + t[0].row_tables[first + AT_KIND] + t[0].closures
-    at_link = first + t[0].row_tables[first + AT_A] + t[0].closures
-    count = t[0].row_tables[first] - t[0].closures
+    at_kind = row_table(t, AT_KIND, w) + t[0].closures
+    at_link = row_table(t, AT_A, w) + t[0].closures
+    count = row_table(t, 0, w) - t[0].closures
     for k in range(count):
-        kind = t[0].row_tables[at_kind + k]
+        kind = row_table(t, at_kind + k, w)
         if kind == IS_FRICTION or kind == IS_LIMIT:
-            axis = t[0].axis[t[0].row_tables[at_link + k]]
+            axis = t[0].axis[row_table(t, at_link + k, w)]
             force = carried(t, t[0].closures + k, w)[0] * scale
             if kind == IS_FRICTION:
                 t[0].state.friction_impulse[axis, w] = force

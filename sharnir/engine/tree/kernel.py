@@ -11,7 +11,7 @@ from sharnir.engine.tree.closures import RowTables
 from sharnir.engine.tree.code import loop_code, loop_memory, state_size, stored_fields, unrolled_code
 from sharnir.engine.tree.forest import USUAL, Forest
 from sharnir.engine.tree.row_storage import packed_tables, row_memory
-from sharnir.engine.tree.storage import TOLERANCE
+from sharnir.engine.tree.storage import TOGETHER, TOLERANCE
 
 REALS: dict[str, Any] = {"double": wp.float64, "single": wp.float32}
 CPP = {"double": "double", "single": "float"}
@@ -115,7 +115,8 @@ class TreeRunner:
         numbers = np.zeros(0) if rows is None else rows.parameters().ravel()
         self._rows = [column([] if rows is None else packed_tables(rows)), wp.array(numbers, dtype=real, device=device), 1, 0]
         memory = loop_memory(forest) + (0 if rows is None else row_memory(rows))
-        self._memory = wp.zeros(memory * worlds, dtype=real, device=device)
+        room = -(-worlds // TOGETHER) * TOGETHER if on_gpu else worlds
+        self._memory = wp.zeros(memory * room, dtype=real, device=device)
         self.iterations = wp.zeros(worlds, dtype=int, device=device)
         self._settings: Any = None  # of the recorded launch
         self._launch: Any = None

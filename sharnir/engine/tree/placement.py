@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sharnir.engine.tree.runtime import TOGETHER
+from sharnir.engine.tree.storage import TOGETHER
 
 MOST_WARPS = 8  # of a block: those of 255 registers that a multiprocessor has room for
 ASIDE = 4096  # bytes of a block's shared memory for what is no number of a thread: Warp's, and parameters

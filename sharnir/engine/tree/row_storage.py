@@ -16,7 +16,7 @@ from sharnir.engine.tree.closures import OF_CABLES, OF_CASTS, PARAMETERS, RUN, R
 from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.number_tree import NumberTree
 from sharnir.engine.tree.rows import CLOSURES, assemble, factor_rows, substitute
-from sharnir.engine.tree.storage import CLOSED, LinkView, LoopTree, numbers, pack
+from sharnir.engine.tree.storage import CLOSED, TOGETHER, LinkView, LoopTree, numbers, pack
 from sharnir.model.cables import LONGEST_SWITCH
 
 MOST = 3  # rows of a closure
@@ -402,6 +402,21 @@ class RowNumberTree(NumberTree):
         return super().acts(i) or i in self.rows.tables.geared
 
 
+TABLE = f"""#ifdef __CUDA_ARCH__
+struct Table {{ int* data; CUDA_CALLABLE int& operator[](int k) const {{ return data[{TOGETHER}*k]; }}
+CUDA_CALLABLE Table operator+(int k) const {{ return {{data + {TOGETHER}*k}}; }} }};
+#else
+typedef int* Table;
+#endif"""
+"""C++: an array of whole numbers of a world; on a GPU those of TOGETHER worlds stand beside each other."""
+
+
+def table_of_world(owner: str) -> str:
+    """C++: where the tables of a world begin; `owner` has them."""
+    together = f"w/{TOGETHER}*({TOGETHER}*{owner}row_table_size) + w%{TOGETHER}*{owner}row_table_world"
+    return f"{{{owner}row_tables.data + {together}}}"
+
+
 class LoopRows(RowMath):
     """Rows of any forest in emitted code: indices are texts, tables are arrays of the function (`head`)."""
 
@@ -428,9 +443,9 @@ class LoopRows(RowMath):
         bounds = {"dependent": DEPENDENT, "held": HELD, "wide": WIDE}
         parts = [f"{name} = sizeof(real) == 8 ? real({x!r}) : real({y!r})" for name, (x, y) in bounds.items()]
         lines.append("const real " + ", ".join(parts) + "; (void)wide;")
-        lines.append(f"const int* const t_all = {owner}row_tables.data{self.tables_of_world(owner)};")
+        lines.append(f"{self.table_type}\nconst Table t_all = {self.tables_of_world(owner)};")
         lines += [f"const int n_{name} = t_all[{k}]; (void)n_{name};" for k, name in enumerate(COUNTS)]
-        lines += [f"const int* const t_{name} = t_all + t_all[{len(COUNTS) + k}];" for k, name in enumerate(TABLES)]
+        lines += [f"const Table t_{name} = t_all + t_all[{len(COUNTS) + k}];" for k, name in enumerate(TABLES)]
         lines += [f"const int at_links = memory_size, at_closures = at_links + {self.tree.row_size}*(links + 1);"]
         lines += [f"const int at_rows = at_closures + {self.record}*n_closures;"]
         lines += [f"const int at_y = at_rows + {len(PER_ROW)}*n_rows, at_matrix = at_y + {len(self.kept)}*t_y_start[n_equal];"]
@@ -461,9 +476,12 @@ class LoopRows(RowMath):
         """C++ after the program."""
         return []
 
+    table_type = "typedef const int* Table;"
+    """C++: what an array of whole numbers is."""
+
     def tables_of_world(self, owner: str) -> str:
         """C++: where the tables of a world begin."""
-        return ""
+        return f"{owner}row_tables.data"
 
     def last_head(self, owner: str) -> list[str]:
         """The last declarations."""

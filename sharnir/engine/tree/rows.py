@@ -54,6 +54,16 @@ def times(m: Matrix, s: Any) -> Matrix:
     return Matrix([[x * s for x in r] for r in m.rows])
 
 
+def length(x: Vector) -> Any:
+    """Length of a vector."""
+    return sqrt(dot(x, x))
+
+
+def choose(condition: Any, x: Vector, y: Vector) -> Vector:
+    """One of two vectors."""
+    return Vector(*(select(condition, a, b) for a, b in zip(x, y, strict=True)))
+
+
 def lead_back(g: Vector, x: Vector) -> Vector:
     """(E + [g])⁻¹ x."""
     out: Vector = (x - cross(g, x) + g * dot(g, x)) * (1.0 / (1.0 + dot(g, g)))

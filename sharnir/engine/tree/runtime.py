@@ -20,7 +20,7 @@ from sharnir.engine.sleep import Rest, sleeps, wait
 from sharnir.engine.tree.build import LOOSE_MASK
 from sharnir.engine.tree.code import stored_fields
 from sharnir.engine.tree.forest import BALL, FREE, HINGE, OFF, PRESCRIBED, ROTOR, SLIDER, SLIDES, TURNS, WELD
-from sharnir.engine.tree.storage import PREPARED, ROW, ROW_APART, START
+from sharnir.engine.tree.storage import PREPARED, ROW, ROW_APART, START, TOGETHER
 from sharnir.laws.casts import CastTable
 from sharnir.model.cables import CableTable
 from sharnir.model.joint_geometry import child_frame, coordinate, free_axis, parent_frame
@@ -41,7 +41,6 @@ SLOTS = 3  # last steps of a call that are logged: what joints carry and acceler
 LOGGED = {"V": 3, "W": 3, "reaction_f": 3, "reaction_n": 3, "mean_axis": 3}
 LOGGED |= {"p_axis": 3, "p_friction": 3, "p_limit": 3, "p_drive": 3, "p_lost": 1}
 """In the world's axes: velocity and spin at the start of the step, and what it reports; impulses of up to three axes."""
-TOGETHER = 32  # worlds that stand beside each other in the log and in the scratch memory: those of a warp
 LOG_ROW = sum(LOGGED.values())
 LOG_SIZE = wp.constant(LOG_ROW)
 LOG_V, LOG_W, LOG_F, LOG_N, LOG_AXIS, LOG_P_AXIS, LOG_P_FRICTION, LOG_P_LIMIT, LOG_P_DRIVE, LOG_P_LOST = (
@@ -156,8 +155,8 @@ class TreeStep:
     parameters: wp.array(dtype=real)  # [number of the link, world or all] see `Plan.table`
     parameter_stride: wp.int32
     parameter_world: wp.int32
-    memory: wp.array(dtype=real)  # working memory of the emitted code
-    memory_number: wp.int32  # strides: of a number, and of a world
+    memory: wp.array(dtype=real)  # working memory of the emitted code; on a GPU [worlds / TOGETHER, number, world of these]
+    memory_number: wp.int32  # strides: of a number, and of a world among TOGETHER of them
     memory_world: wp.int32
     memory_worlds: wp.int32  # that have it at a time; fewer than all: those of one launch, 0: none
     closures: wp.int32  # beside the forest; see `closures`
@@ -175,8 +174,10 @@ class TreeStep:
     row_numbers: wp.array(dtype=real)  # [number of the closure, world]
     row_stride: wp.int32
     row_world: wp.int32
-    row_table_size: wp.int32  # where every world has its own tables: their size
-    memory_size_of_world: wp.int32  # from one world's working memory to the next; 0: those of a thread share one
+    row_table_size: wp.int32  # where every world has its own tables: their size, and strides as those of `memory`
+    row_table_number: wp.int32
+    row_table_world: wp.int32
+    memory_size_of_world: wp.int32  # numbers of working memory of a world; 0: worlds of a thread share one
     link_of: wp.array(dtype=wp.int32)  # [body] −1: it is fixed
     most_laws: wp.int32  # closures, rows and links on their paths for which there is room, of contacts and laws of axes
     most_rows: wp.int32
@@ -277,9 +278,17 @@ def get_quat(t: wp.array(dtype=TreeStep), row: int, w: int) -> quat:
 @wp.func
 def memory_of(t: wp.array(dtype=TreeStep), w: int) -> int:
     """Where the working memory of a world begins."""
-    if w < t[0].memory_worlds:
-        return w * t[0].memory_world
-    return w % t[0].memory_worlds * t[0].memory_world
+    column = w
+    if w >= t[0].memory_worlds:
+        column = w % t[0].memory_worlds
+    return column // WARP * (WARP * t[0].memory_size_of_world) + column % WARP * t[0].memory_world
+
+
+@wp.func
+def row_table(t: wp.array(dtype=TreeStep), k: int, w: int) -> int:
+    """An entry of the tables of rows of a world that has its own."""
+    first = w // WARP * (WARP * t[0].row_table_size) + w % WARP * t[0].row_table_world
+    return t[0].row_tables[first + k * t[0].row_table_number]
 
 
 @wp.func

@@ -36,10 +36,10 @@ from sharnir.engine.tree.forest import (
 )
 from sharnir.engine.tree.history import KEPT
 from sharnir.engine.tree.placement import ALL_MADE, FENCE, IN_SHARED, NUMBER, Placement, read_early
-from sharnir.engine.tree.runtime import CPP, LAWS_CHANGED, LOG_ROW, LOGGED, OWN_AXES, ROOM, SLOTS, STEEP, TOGETHER
+from sharnir.engine.tree.runtime import CPP, LAWS_CHANGED, LOG_ROW, LOGGED, OWN_AXES, ROOM, SLOTS, STEEP
 from sharnir.engine.tree.special_call import call_kernel
 from sharnir.engine.tree.step import finish, report, solve
-from sharnir.engine.tree.storage import IMPULSES, LAW, LAW_3, REPORT, REPORT_3, SIZES, LinkView, offsets
+from sharnir.engine.tree.storage import IMPULSES, LAW, LAW_3, REPORT, REPORT_3, SIZES, TOGETHER, LinkView, offsets
 from sharnir.engine.tree.unrolled import JUDGED_ANEW, JudgedAxes, UnrolledTree
 from sharnir.laws.axis import INFINITE
 

@@ -24,9 +24,9 @@ from sharnir.engine.tree.rows import ways
 
 PUSHED = """for (int d = 0; d < n_speeds; ++d) cone_eta(d) = real(0.0);
 for (int c = n_equal_closures; c < n_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
-const int at = row_at(r), size = many_of_closure(c); const int* const where = t_where + t_where_start[c];
+const int at = row_at(r), size = many_of_closure(c); const Table where = t_where + t_where_start[c];
 const real* const seen = by_left ? &left(at, 0) : &along(at, 0);
-for (int i = 0; i < size; ++i) cone_eta(where[i]) += seen[i]*{rest}; }}
+for (int i = 0; i < size; ++i) cone_eta(where[i]) += seen[stride*i]*{rest}; }}
 if (!by_left) leave_on_joints(0, n_speeds);"""
 """C++: what impulses of laws, in `rest`, leave on the joints' own equations."""
 
@@ -145,9 +145,9 @@ if (!by_left) for (int k = own_first[d]; k < d; ++k) cone_gain(row + k) = real(0
                     p.write(f"number(place + {k})", x)
             p.forget(f"""{{ const int rows = n_rows, speeds = n_speeds; if (!by_left) follow_joints(0, n_speeds);
 for (int c = n_equal_closures; c < n_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
-const int at = row_at(r), size = many_of_closure(c); const int* const where = t_where + t_where_start[c];
+const int at = row_at(r), size = many_of_closure(c); const Table where = t_where + t_where_start[c];
 const real* const seen = by_left ? &left(at, 0) : &along(at, 0);
-real sum = real(0.0); for (int i = 0; i < size; ++i) sum += seen[i]*cone_eta(where[i]);
+real sum = real(0.0); for (int i = 0; i < size; ++i) sum += seen[stride*i]*cone_eta(where[i]);
 {self.row_place("rest")} -= sum; }} }}""")
 
     def correct_along_speeds(self) -> None:

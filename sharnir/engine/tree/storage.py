@@ -152,6 +152,7 @@ APART = {n: s for n, s in SIZES.items() if n in LAW_3 or n in REPORT_3 or n in O
 MEMORY = {name: SIZES[name] for name in (*OFTEN, *SIZES) if name not in OUTSIDE and name not in APART}  # the rest, of a link
 START, ROW = offsets(MEMORY) | offsets(APART), sum(MEMORY.values())
 ROW_APART = sum(APART.values())
+TOGETHER = 32  # worlds whose numbers stand beside each other in the memory of a GPU: those of a warp
 PREPARED = START["opens"]  # of the ground, which hands nothing on: 1 where the working memory is prepared
 
 
