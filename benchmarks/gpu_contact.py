@@ -3,7 +3,9 @@
     python -m benchmarks.gpu_contact [--device cuda:0] [--worlds N ...] [--quick] [--reference FILE | --write FILE]
 
 The hexapod of `benchmarks.legged`, standing and walking, each world at another phase of its gait; sleep is off. Targets of its
-servos are written on the device before each call of ten steps. Rates are of single precision; in double precision, in a process
+servos are written on the device before each call of ten steps. Contacts are solved in joint coordinates, which is on trial on GPUs
+and in single precision (`SHARNIR_JOINT_CONTACT=1`, set here unless it is set; "0": the former passes). Rates are of single
+precision; in double precision, in a process
 of its own, it is looked at whether GPU and CPU agree. Beside them the rates of MuJoCo Warp, measured in the same run where it is
 installed, else those that it had on an H200. `--write` keeps where the CPU's bodies are, so that a machine with a GPU need not
 compile for its CPU; `--reference` compares with that.
@@ -27,8 +29,8 @@ import warp as wp
 import sharnir as sh
 from benchmarks.gpu import say, softly
 from benchmarks.legged import CALL, HIPS, STEP, hexapod, written
-from sharnir.io.mjcf import read_mjcf
 from sharnir.core.types import PRECISION, real
+from sharnir.io.mjcf import read_mjcf
 
 WORLDS = (4096, 65536)
 PEER = {4096: 4.2, 65536: 7.6}  # M world-steps/s of MuJoCo Warp on an H200, walking
@@ -187,7 +189,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         given = list(sys.argv[1:] if arguments is None else arguments)
         for precision in ("single", "double"):
             command = [sys.executable, "-m", "benchmarks.gpu_contact", *given]
-            subprocess.run(command, env=os.environ | {"SHARNIR_PRECISION": precision}, check=True)
+            subprocess.run(
+                command, env={"SHARNIR_JOINT_CONTACT": "1"} | dict(os.environ) | {"SHARNIR_PRECISION": precision}, check=True
+            )
         return
     if chosen.write:
         kept = dict(np.load(chosen.write)) if os.path.exists(chosen.write) else {}

@@ -322,7 +322,8 @@ cone_row0(j) = cone_G0(r)*x + cone_G1(r)*y + cone_G2(r)*z;
 cone_row1(j) = cone_G0(r + 1)*x + cone_G1(r + 1)*y + cone_G2(r + 1)*z;
 cone_row2(j) = cone_G0(r + 2)*x + cone_G1(r + 2)*y + cone_G2(r + 2)*z; }
 for (int j = 0; j < many; ++j) { const int d = where[j], row = 2*sky_start[d];
-const real x = seen[stride*(at + j)], y = seen[stride*(at_1 + j)], z = seen[stride*(at_2 + j)], a = cone_row0(j), b = cone_row1(j), c = cone_row2(j);
+const real x = seen[stride*(at + j)], y = seen[stride*(at_1 + j)], z = seen[stride*(at_2 + j)];
+const real a = cone_row0(j), b = cone_row1(j), c = cone_row2(j);
 for (int i = 0; i < j; ++i) { const int s = where[i];
 const real lower = x*cone_row0(i) + y*cone_row1(i) + z*cone_row2(i);
 const real upper = seen[stride*(at + i)]*a + seen[stride*(at_1 + i)]*b + seen[stride*(at_2 + i)]*c;

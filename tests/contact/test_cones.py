@@ -7,7 +7,7 @@ import warp as wp
 from sharnir.contact.cones import EITHER, JOINTED, NEWTON, SWEEPS, SWEPT, cone_memory, cone_solver
 
 F = wp.float64
-CODE = f"""typedef double real; double* const numbers = memory.data; const int at_cone = 0;
+CODE = f"""typedef double real; double* const numbers = memory.data; const int at_cone = 0, stride = 1;
 int* const element = elements.data; const int first_element[2] = {{0, count}}, first_speed[2] = {{0, speeds}};
 const int* const sky_first = sky.data; const int* const sky_start = sky.data + speeds;
 const int* const own_first = sky.data + 2*speeds; const int* const own_start = sky.data + 3*speeds;

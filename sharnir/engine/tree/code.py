@@ -298,7 +298,7 @@ continue; }} }}""")
         """C++: after a part of a step."""
         if not self.tree.laws_are_rows:
             return "left -= size; ++parts;"
-        return f"""++parts; within += part; {{ const bool all = within > real(1.0) - real(1e-12);
+        return f"""++parts; within += part; {{ const bool all = within > real(1.0) - real(sizeof(real) == 8 ? 1e-12 : 1e-5);
 const real rest = (all ? real(1.0) : real(1.0) - within)/part;
 if (all) {{ within = real(0.0); left -= size; }}
 if (rest != real(1.0)) {{ part *= rest; tolerance *= rest;

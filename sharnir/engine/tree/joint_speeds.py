@@ -25,11 +25,10 @@ from sharnir.engine.tree.several_axes import SeveralAxes
 from sharnir.laws.axis import not_
 
 UNITS = (Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0))
-ROUNDED = 1e-14  # of a diagonal entry: what is left of it is rounding
 
 
-def split(D: Any) -> tuple[Vector, list[Any]]:
-    """ℓ₁₀, ℓ₂₀, ℓ₂₁ and Δ of D = ℓ Δ ℓᵀ, D symmetric and at least semi-definite."""
+def split(D: Any, tiny: Any) -> tuple[Vector, list[Any]]:
+    """ℓ₁₀, ℓ₂₀, ℓ₂₁ and Δ of D = ℓ Δ ℓᵀ, D symmetric and at least semi-definite; `tiny`: what is left by rounding."""
 
     def over(x: Any) -> Any:
         return select(x > 0.0, 1.0 / select(x > 0.0, x, 1.0), 0.0)
@@ -37,10 +36,10 @@ def split(D: Any) -> tuple[Vector, list[Any]]:
     by = over(D[0, 0])
     a, b = D[1, 0] * by, D[2, 0] * by
     second, left = D[1, 1] - a * D[1, 0], D[2, 1] - b * D[1, 0]
-    second = select(second > ROUNDED * D[1, 1], second, 0.0)
+    second = select(second > tiny * D[1, 1], second, 0.0)
     c = left * over(second)
     third = D[2, 2] - b * D[2, 0] - c * left
-    return Vector(a, b, c), [D[0, 0], second, select(third > ROUNDED * D[2, 2], third, 0.0)]
+    return Vector(a, b, c), [D[0, 0], second, select(third > tiny * D[2, 2], third, 0.0)]
 
 
 def lower_times(L: Vector, y: Vector) -> Vector:
@@ -83,10 +82,11 @@ def know_response(joint: Any, link: Any) -> list[Any]:
     if isinstance(joint, Weld):
         return []
     if isinstance(joint, Free):
-        (link.split_l, linear), (link.split_a, angular) = split(link.A3), split(link.D3)
+        (link.split_l, linear), (link.split_a, angular) = split(link.A3, link.tree.tiny), split(link.D3, link.tree.tiny)
         return [*linear, *angular]
     several = isinstance(joint, SeveralAxes)
-    link.split_a, found = split(held_response(link) if several else link.V3 if isinstance(joint, BallFriction) else link.D3)
+    D = held_response(link) if several else link.V3 if isinstance(joint, BallFriction) else link.D3
+    link.split_a, found = split(D, link.tree.tiny)
     return found
 
 
