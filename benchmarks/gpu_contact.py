@@ -3,7 +3,7 @@
     python -m benchmarks.gpu_contact [--device cuda:0] [--worlds N ...] [--quick] [--reference FILE | --write FILE]
 
 The hexapod of `benchmarks.legged`, standing and walking, each world at another phase of its gait; sleep is off. Targets of its
-servos are written on the device before each call of ten steps. Contacts are solved in joint coordinates, which is on trial on GPUs
+servos are written on the device before each call of ten steps. Contacts are solved in joint coordinates, on trial on GPUs
 and in single precision (`SHARNIR_JOINT_CONTACT=1`, set here unless it is set; "0": the former passes). Rates are of single
 precision; in double precision, in a process
 of its own, it is looked at whether GPU and CPU agree. Beside them the rates of MuJoCo Warp, measured in the same run where it is
