@@ -177,9 +177,7 @@ class Scene(Journaled):
             turned = "half a turn about x: quaternions are (x, y, z, w)"
             self._note(f"{who}: rotation=(1, 0, 0, 0) is {turned}; leave it out for no turn, or say sh.about('x', math.pi)")
         if motion == "fixed" and (np.any(velocity) or np.any(angular_velocity)):
-            raise SceneError(
-                f"{who}: a fixed body does not move, got velocity {velocity} and angular_velocity {angular_velocity}"
-            )
+            raise SceneError(f"{who}: a fixed body does not move, got velocity {velocity}, angular velocity {angular_velocity}")
         self.bodies[name] = BodyDescription(
             name, shape, MOTIONS[motion], total, centre, tensor, place, turn,
             vector(velocity, who, "velocity (m/s)"), vector(angular_velocity, who, "angular_velocity (rad/s)"), path,
