@@ -64,7 +64,7 @@ class Walkers:
     def call(self, n: int = CALL) -> Any:
         """A call of n steps, with the targets of its start."""
         phase = 2 * math.pi * self.calls * CALL * STEP
-        target, spread = self.sim.control.servo_position, 2 * math.pi / SPREAD
+        target, spread = self.sim.commands.servo_position, 2 * math.pi / SPREAD
         inputs = [target, self.axes, self.amplitude, phase, spread]
         wp.launch(gait, dim=(len(HIPS), self.sim.worlds), inputs=inputs, device=self.sim.model.device)
         self.calls += 1
