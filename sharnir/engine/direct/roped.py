@@ -52,12 +52,12 @@ from sharnir.engine.rope.reel import change_segments, pay_out, undo_reeling
 from sharnir.engine.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, take_slack, widest_gap
 from sharnir.engine.rope.speeds import at_pose, open_pushed, rope_energy, shift_speeds, take_speeds
 from sharnir.engine.rope.terms import skew
-from sharnir.engine.tree.ropes import END_SIZE, GAP, HUNG_SIZE, PER_ROW, RATE, SOFT
+from sharnir.engine.tree.ropes import END_SIZE, GAP, HUNG_SIZE, JOINTS, PER_ROW, RATE, SOFT
 from sharnir.engine.tree.row_storage import LINK_FIELDS
 from sharnir.engine.tree.runtime import MEMORY_APART, MEMORY_ROW, TreeStep, memory_of, recall, recall_triple
 from sharnir.engine.tree.storage import START, offsets
 
-JOINTS = wp.constant(3)  # what velocities are projected for, beside those of `rope.energy_bodies`
+FIT_JOINTS = wp.constant(JOINTS)  # what velocities are projected for, beside those of `rope.energy_bodies`
 GO_ON, ANEW, GIVE_UP = (wp.constant(k) for k in range(3))  # passes go on, begin anew, or do not converge
 STALLED, LONGEST = wp.constant(4), wp.constant(20)  # stalls, and passes, after which passes do not converge,
 MORE = wp.constant(real(8.0))  # unless so many more will do
@@ -80,8 +80,14 @@ class RopedTree:
     held_body: wp.array(dtype=wp.int32)
     held_link: wp.array(dtype=wp.int32)  # −1: it does not yield
     link_of: wp.array(dtype=wp.int32)  # [body] −1: likewise
-    end_row: wp.array(dtype=wp.int32)  # [rope] where the change of the impulse of its last end's first row is in the memory; −1
+    end_row: wp.array(
+        dtype=wp.int32
+    )  # [rope] where the change of the impulse of its last end's first row is in the memory, after
+    # what closures have there; −1
     row_size: wp.int32  # from there to the next row
+    closure_size: wp.int32  # what a closure has there
+    principal: wp.int32  # 1: rows of last ends are along the principal axes of the rope's mobility
+    scaled: wp.array(dtype=real)  # [world] s, the step by which twists of links are scaled
     hung: wp.array2d(dtype=real)  # [number of the link, world] see `engine.tree.ropes.HUNG`
     ends: wp.array2d(dtype=real)  # [number of the rope, world] see `engine.tree.ropes.ACT`
     mean_l: wp.array2d(dtype=vec3)  # [held, world] half the displacement of its centre of mass that factors are made for, and
@@ -119,7 +125,7 @@ def start_bodies(x: wp.array(dtype=RopedTree), w: int):
     """Bodies that hold ropes where a part of the step begins, as links have them."""
     t = x[0].tree
     s = x[0].rope
-    per = real(2.0) / s[0].h[w]
+    per = real(2.0) / x[0].scaled[w]
     for n in range(x[0].held):
         i = x[0].held_link[n]
         if i >= 0:
@@ -205,6 +211,31 @@ def put(x: wp.array(dtype=RopedTree), at: int, w: int, v: vec3):
 
 
 @wp.func
+def principal_axes(x: wp.array(dtype=RopedTree), G: mat33) -> mat33:
+    """Principal axes of a mobility, as columns; those of the world, where rows are along these."""
+    zero = real(0.0)
+    one = real(1.0)
+    axes = mat33(one, zero, zero, zero, one, zero, zero, zero, one)
+    if x[0].principal == 1:
+        axes, sizes = wp.eig3((G + wp.transpose(G)) * real(0.5))
+    return axes
+
+
+@wp.func
+def row_axis(x: wp.array(dtype=RopedTree), k: int, j: int, w: int) -> vec3:
+    """Along which the j-th row of a last end is."""
+    at = END * k + ROW * j + 6
+    return vec3(x[0].ends[at, w], x[0].ends[at + 1, w], x[0].ends[at + 2, w])
+
+
+@wp.func
+def put_gaps(x: wp.array(dtype=RopedTree), k: int, w: int, gap: vec3):
+    """Half the gap of the rows of a last end."""
+    for j in range(3):
+        x[0].ends[END * k + ROW * j + ROW_GAP, w] = wp.dot(row_axis(x, k, j, w), gap)
+
+
+@wp.func
 def put_rows(x: wp.array(dtype=RopedTree), k: int, w: int, mean: vec3, end: vec3, held: vec3, held_end: vec3, soft: real):
     """The rows of a rope's last end: arms of the first end and of the last, at the mean and at the end; all but their gaps."""
     s = x[0].rope
@@ -213,18 +244,19 @@ def put_rows(x: wp.array(dtype=RopedTree), k: int, w: int, mean: vec3, end: vec3
     P = s[0].work.last_P[k, w]
     Q = s[0].work.last_Q[k, w]
     G = wp.inverse(s[0].work.G[k, w]) * soft
+    axes = principal_axes(x, G)
+    G = wp.transpose(axes) * G * axes
     for j in range(3):
         at = END * k + ROW * j
-        e = vec3(real(0.0))
-        e[j] = real(1.0)
-        l = -vec3(X[0, j], X[1, j], X[2, j])
+        e = vec3(axes[0, j], axes[1, j], axes[2, j])
+        l = -(X * e)
         put(x, at, w, l)
-        put(x, at + 3, w, wp.cross(mean, l) - vec3(Y[0, j], Y[1, j], Y[2, j]))
+        put(x, at + 3, w, wp.cross(mean, l) - Y * e)
         put(x, at + 6, w, e)
         put(x, at + 9, w, wp.cross(held, e))
-        l = -vec3(P[j, 0], P[j, 1], P[j, 2])
+        l = -(wp.transpose(P) * e)
         put(x, at + ROW_RATE, w, l)
-        put(x, at + ROW_RATE + 3, w, wp.cross(end, l) - vec3(Q[j, 0], Q[j, 1], Q[j, 2]))
+        put(x, at + ROW_RATE + 3, w, wp.cross(end, l) - wp.transpose(Q) * e)
         put(x, at + ROW_RATE + 6, w, e)
         put(x, at + ROW_RATE + 9, w, wp.cross(held_end, e))
         put(x, at + ROW_SOFT, w, vec3(G[j, 0], G[j, 1], G[j, 2]))
@@ -235,9 +267,10 @@ def row_impulse(x: wp.array(dtype=RopedTree), k: int, w: int) -> vec3:
     """By how much the impulses of the rows at a rope's last end changed in the pass, as they are scaled."""
     t = x[0].tree
     out = vec3(real(0.0))
+    closures = t[0].row_tables[w * t[0].row_table_size]
     for j in range(3):
-        at = x[0].end_row[k] + j * x[0].row_size
-        out[j] = t[0].memory[at * t[0].memory_number + memory_of(t, w)]
+        at = x[0].end_row[k] + x[0].closure_size * closures + j * x[0].row_size
+        out = out + row_axis(x, k, j, w) * t[0].memory[at * t[0].memory_number + memory_of(t, w)]
     return out
 
 
@@ -398,8 +431,7 @@ def hang_last(x: wp.array(dtype=RopedTree), k: int, w: int, anew: bool):
         none = mat33(real(0.0))
         steepen(x, b, w, none, none, none, skew(f) * skew(held_end))
         put_rows(x, k, w, mean, end, held, held_end, real(2.0) * weight)
-    for j in range(3):
-        x[0].ends[END * k + ROW * j + ROW_GAP, w] = s[0].work.g[k, w][j] * (real(-0.5) * h * weight)
+    put_gaps(x, k, w, s[0].work.g[k, w] * (real(-0.5) * h * weight))
 
 
 @wp.func
@@ -524,10 +556,11 @@ def roped_report(x: wp.array(dtype=RopedTree), w: int):
 
 
 @wp.func
-def roped_stand(x: wp.array(dtype=RopedTree), w: int):
+def roped_stand(x: wp.array(dtype=RopedTree), w: int, h: real):
     """Ropes where they stand, with the speeds by which rows open that are to be settled, eliminated towards the links."""
     s = x[0].rope
     what = x[0].what[w]
+    x[0].scaled[w] = h
     start_bodies(x, w)
     for n in range(x[0].held):
         b = x[0].held_body[n]
@@ -538,7 +571,7 @@ def roped_stand(x: wp.array(dtype=RopedTree), w: int):
         at_pose(s, k, w)
         pose_arms(s, k, w)
         s[0].work.weight[k, w] = real(1.0)
-    if what != JOINTS:
+    if what != FIT_JOINTS:
         for o in range(s[0].ropes.count):
             settle_ends(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, what)
         for k in range(s[0].ropes.count):
@@ -563,7 +596,7 @@ def stand_first(x: wp.array(dtype=RopedTree), k: int, w: int):
     """A rope on the link of its first end, which seeks a velocity, not a change of it."""
     s = x[0].rope
     i = x[0].link_of[s[0].ropes.body[2 * k]]
-    scale = real(0.5) * s[0].h[w]
+    scale = real(0.5) * x[0].scaled[w]
     own = s[0].work.arm[2 * k, w]
     arm = recall_triple(x[0].tree, i, AT_COM, w) + own
     v = speed_at(x, i, w, own)
@@ -586,9 +619,7 @@ def stand_last(x: wp.array(dtype=RopedTree), k: int, w: int):
     v = speed_at(x, a, w, s[0].work.arm[2 * k, w])
     omega = recall_triple(x[0].tree, a, AT_W, w)
     gap = s[0].work.last_P[k, w] * v + s[0].work.last_Q[k, w] * omega - speed_at(x, b, w, s[0].work.arm[2 * k + 1, w])
-    gap = gap - s[0].work.g[k, w] * (real(0.5) * s[0].h[w])
-    for j in range(3):
-        x[0].ends[END * k + ROW * j + ROW_GAP, w] = gap[j]
+    put_gaps(x, k, w, gap - s[0].work.g[k, w] * (real(0.5) * x[0].scaled[w]))
 
 
 @wp.func
@@ -597,7 +628,7 @@ def roped_settle(x: wp.array(dtype=RopedTree), w: int) -> int:
     t = x[0].tree
     s = x[0].rope
     what = x[0].what[w]
-    per = real(2.0) / s[0].h[w]
+    per = real(2.0) / x[0].scaled[w]
     for n in range(x[0].held):
         i = x[0].held_link[n]
         if i >= 0:
@@ -617,6 +648,7 @@ def roped_settle(x: wp.array(dtype=RopedTree), w: int) -> int:
         if what == WHOLE or what == ENDS:
             take_speeds(s, k, w)
         else:
+            note_change(s, k, w)
             shift_speeds(s, k, w)
     x[0].lost[w] = lost - rope_energy(s, w)
     take_back_impulses(s, w)
@@ -627,8 +659,35 @@ def roped_settle(x: wp.array(dtype=RopedTree), w: int) -> int:
                 i = s[0].ropes.first[k] + s[0].ropes.reel[k] * (s[0].state.segments[k, w] - 1)
                 s[0].state.length[i, w] = s[0].state.length[i, w] + s[0].work.paid[k, w]
             s[0].state.started[k, w] = 1
-    x[0].what[w] = JOINTS
+    x[0].what[w] = FIT_JOINTS
     return 0
+
+
+@wp.func
+def note_change(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """By how much a projection changes velocities of points, in `dv`, and of elements, in `c`."""
+    first = s[0].ropes.first[k]
+    for i in range(first, first + s[0].state.segments[k, w] + 1):
+        s[0].work.dv[i, w] = s[0].work.v[i, w] - s[0].state.velocity[i, w]
+        s[0].work.c[i, w] = s[0].work.w[i, w] - s[0].state.spin[i, w]
+
+
+@wp.func
+def roped_throw(x: wp.array(dtype=RopedTree), w: int, bounce: real):
+    """Ropes leave an impact beyond the projected velocities by a part of what these change."""
+    s = x[0].rope
+    if bounce == real(0.0):
+        return
+    lost = x[0].lost[w] + rope_energy(s, w)
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        n = s[0].state.segments[k, w]
+        for j in range(n + 1):
+            s[0].work.v[first + j, w] = s[0].state.velocity[first + j, w] + s[0].work.dv[first + j, w] * bounce
+            if j < n:
+                s[0].work.w[first + j, w] = s[0].state.spin[first + j, w] + s[0].work.c[first + j, w] * bounce
+        shift_speeds(s, k, w)
+    x[0].lost[w] = lost - rope_energy(s, w)
 
 
 # ---- parts of a step ---------------------------------------------------------------------------------------------------------
@@ -642,6 +701,7 @@ def roped_prepare(x: wp.array(dtype=RopedTree), w: int, h: real) -> int:
     x[0].verdict[w] = GO_ON
     s[0].h[w] = h
     s[0].kick[w] = h
+    x[0].scaled[w] = h
     if x[0].elapsed[w] == real(0.0):
         keep_impulses(s, w)
     for n in range(x[0].held):
@@ -703,7 +763,7 @@ def roped_keep(x: wp.array(dtype=RopedTree), w: int) -> int:
             s[0].body_state.rotation[b, w] = s[0].body.q[b, w]
             s[0].body_state.rest[b, w] = s[0].body.rest[b, w]
     x[0].elapsed[w] = x[0].elapsed[w] + s[0].h[w]
-    x[0].what[w] = JOINTS
+    x[0].what[w] = FIT_JOINTS
     if any_snaps(s, w):
         x[0].what[w] = SNAPS
         return 1
@@ -733,7 +793,8 @@ def roped_calls(x: wp.array(dtype=RopedTree), w: int):
     roped_begin(x, w)
     roped_inward(x, w)
     roped_report(x, w)
-    roped_stand(x, w)
+    roped_stand(x, w, h)
+    roped_throw(x, w, h)
     n = roped_settle(x, w) + roped_prepare(x, w, h) + roped_look(x, w)
     roped_miss(x, w, n)
     roped_go_back(x, w)

@@ -140,10 +140,11 @@ class Trees:
         """
         if model.ropes is not None:
             from sharnir.engine.direct.roped_steps import covers
+            from sharnir.engine.rope.touch_tables import touches
 
             still = not (model.bodies.motion.numpy() == DYNAMIC).any()
             rods = any(kind.mask and not kind.v_size for kind in model.joint_kinds)
-            if model.collision is not None or not covers(model.ropes) or still or (rods and model.redundant):
+            if touches(model) or not covers(model.ropes) or still or (rods and model.redundant):
                 return False
         known = PRECISION == "double" and bool(wp.get_device(model.device).is_cpu)
         known = known or (model.collision is None and model.ropes is None)
@@ -271,7 +272,7 @@ class Trees:
             return self._specialize(t, control)
         solver._kernel = self._generic_kernel()
         load_modules([solver._kernel.module], device)
-        if solver.collider is not None and m.worlds > 1:
+        if solver.collider is not None and m.worlds > 1 and m.ropes is None:
             return self._a_memory_each(t), t
         self._give_memory(t)
         if m.ropes is not None:
@@ -332,7 +333,7 @@ class Trees:
         if m.ropes is not None:
             from sharnir.engine.direct.roped_steps import roped_kernel
 
-            return roped_kernel()
+            return roped_kernel(m.collision is not None)
         more = int(m.drives.count) > 0 or bool(m.cable_names) or bool(m.casts)
         return generic_kernel(more, kinds, bool(self.closures), self.model.collision is not None)
 

@@ -154,7 +154,11 @@ class RowMath:
     def factor(self) -> None:
         """Factors of the response of all rows."""
         assemble(self.tree)
+        self.soften()
         factor_rows(self.tree)
+
+    def soften(self) -> None:
+        """Add compliances that couple rows to the response."""
 
     def solve(self) -> None:
         """What changes the impulses of all rows, in `rest`, where their gaps are."""
