@@ -1,4 +1,4 @@
-"""Ropes beside contacts of bodies on trees in joint coordinates: loads that are set down and lifted, energy, the former passes."""
+"""Ropes beside contacts of bodies on trees in joint coordinates: loads that are set down, energy, the former passes."""
 
 import numpy as np
 import pytest
@@ -46,11 +46,11 @@ def towed():
 
 def simulate(scene, dt, **options):
     sim = sh.Simulation(scene, dt, solver="direct", **options)
-    assert sim._solver._trees is not None if hasattr(sim, "_solver") else Trees.cover(sim.model)
+    assert Trees.cover(sim.model)
     return sim
 
 
-def run(sim, steps, drive=0.0):
+def run(sim, steps):
     """Steps; returns the largest rise of energy above the start, the largest stretch, and steps that did not converge."""
     start, above, stretch, missed = sim.energy().total, 0.0, 0.0, 0
     for _ in range(steps):
@@ -71,12 +71,13 @@ def test_a_load_is_set_down_and_lifted_off(dt):
     sim = simulate(crane(), dt)
     sim.rope("rope").reel_speed = 0.2
     above, stretch, missed = run(sim, round(1.5 / dt))
-    bears, pulls = sim.contacts().force[:, 2].sum(), -sim.rope("rope").tension[-1]
+    bears, pulls = sim.contacts().force[:, 2].sum(), sim.rope("rope").tension[-1]
     speed, height = np.abs(sim.body("load").velocity).max(), sim.body("load").position[2]
-    print(f"{dt * 1e3:g} ms: the ground bears {bears:.3f} N, height {height:.6f} m, speed {speed:.1e} m/s, stretch {stretch:.1e}, "
-          f"energy {above:.1e} J above the start, {missed} steps not converged")  # fmt: skip
+    print(
+        f"{dt * 1e3:g} ms: the ground bears {bears:.3f} N, height {height:.6f} m, stretch {stretch:.1e}, energy {above:.1e} J up"
+    )
     assert missed == 0 and stretch < 1e-9 and above < 1e-6 * 300 * G and abs(height - 0.25) < 1e-4 and speed < 1e-6
-    assert abs(bears - 300 * G - abs(pulls)) < 2.0 or abs(bears - 300 * G + abs(pulls)) < 2.0
+    assert 0 < bears - 300 * G < 0.2 and abs(pulls) < 0.5  # the slack rope weighs on the load
     sim.rope("rope").reel_speed = -0.3
     lifted = run(sim, round(2.0 / dt))
     assert lifted[1] < 1e-9 and lifted[2] == 0 and sim.body("load").position[2] > 0.3 and len(sim.contacts().force) == 0
@@ -101,13 +102,10 @@ def test_it_is_what_the_former_passes_find(make, monkeypatch):
         if make is crane:
             sim.rope("rope").reel_speed = 0.2
         sim.step(200)
-    apart = (
-        max(np.abs(now.body(n).position - former.body(n).position).max() for n in ("load", "jib") if make is crane)
-        if make is crane
-        else np.abs(now.body("b").position - former.body("b").position).max()
-    )
+    names = ("load", "jib") if make is crane else ("a", "b")
+    apart = max(np.abs(now.body(n).position - former.body(n).position).max() for n in names)
     print(f"{make.__name__}: {apart:.1e} m apart")
-    assert apart < 1e-5
+    assert apart < (1e-9 if make is crane else 5e-4)  # a rope that snaps taut is found by other passes
 
 
 def test_worlds_are_alike_and_calls_may_be_split():
@@ -132,3 +130,15 @@ def test_a_load_at_rest_sleeps_and_wakes():
     sim.rope("rope").reel_speed = -0.3
     sim.step(500)
     assert sim.body("load").position[2] > 0.3
+
+
+def test_rope_and_ground_share_the_weight_of_a_load():
+    """The reel pays out less than the spring of the jib gives."""
+    sim = simulate(crane(), 5e-3)
+    sim.rope("rope").reel_speed = 0.2
+    sim.step(40)
+    sim.rope("rope").reel_speed = 0.0
+    sim.step(600)
+    bears, pulls = sim.contacts().force[:, 2].sum(), abs(sim.rope("rope").tension[-1])
+    print(f"the ground bears {bears:.2f} N, the rope pulls with {pulls:.2f} N")
+    assert pulls > 100 and abs(bears + pulls - 300 * G) < 0.1

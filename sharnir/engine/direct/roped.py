@@ -217,7 +217,7 @@ def principal_axes(x: wp.array(dtype=RopedTree), G: mat33) -> mat33:
     one = real(1.0)
     axes = mat33(one, zero, zero, zero, one, zero, zero, zero, one)
     if x[0].principal == 1:
-        axes, sizes = wp.eig3((G + wp.transpose(G)) * real(0.5))
+        axes, _sizes = wp.eig3((G + wp.transpose(G)) * real(0.5))
     return axes
 
 

@@ -134,8 +134,8 @@ def end_call(x: wp.array(dtype=RopedTree), w: int):
 _kernels: dict[str, Any] = {}
 
 
-def roped_kernel(touches: bool = False) -> Any:
-    """The kernel for any forest, with rows beside it, on which ropes hang; with contacts of bodies, or without."""
+def roped_kernel(touches: int = 0) -> Any:
+    """The kernel for any forest, with rows beside it, on which ropes hang; `touches` 1: with contacts of bodies."""
     name = MODULES[touches]
     if name not in _kernels:
 
@@ -143,10 +143,10 @@ def roped_kernel(touches: bool = False) -> Any:
             from sharnir.engine.tree import exact_rows
             from sharnir.engine.tree.code import ROPED, Loop
 
-            how = {"rows": True, "ropes": True, "more": True, "touches": touches}
+            how = {"rows": True, "ropes": True, "more": True, "touches": bool(touches)}
             return Loop(CPP, ROPED, pushed=True, kinds=BESIDE, second_gear=None if touches else exact_rows, **how).simulation()
 
         given = Given(RopedTree, tree_of, begin_call, restart, end_call, wake_by_caller, fall_asleep)
-        _kernels[name] = make_kernel(emitted(name, emit), name, True, rows=True, touches=touches, given=given)
+        _kernels[name] = make_kernel(emitted(name, emit), name, True, rows=True, touches=bool(touches), given=given)
         _kernels[name].module.options |= OPTIONS
     return _kernels[name]

@@ -131,7 +131,7 @@ class Trees:
 
     @staticmethod
     def cover(model: Model) -> bool:
-        """Whether all of a model is trees, rows beside them, and ropes that `roped_steps` covers, these without contacts; with
+        """Whether all of a model is trees, rows beside them, and ropes that `roped_steps` covers and that touch nothing; with
         contacts or ropes on a CPU, in double precision.
 
         Loops that can move in their start pose alone are left to the former passes: motion there costs gaps of second order,
