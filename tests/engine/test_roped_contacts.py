@@ -141,4 +141,4 @@ def test_rope_and_ground_share_the_weight_of_a_load():
     sim.step(600)
     bears, pulls = sim.contacts().force[:, 2].sum(), abs(sim.rope("rope").tension[-1])
     print(f"the ground bears {bears:.2f} N, the rope pulls with {pulls:.2f} N")
-    assert pulls > 100 and abs(bears + pulls - 300 * G) < 0.1
+    assert pulls > 100 and 0 <= bears + pulls - 300 * G < 0.13  # and that of half an element

@@ -159,7 +159,7 @@ class Ropes:
     keep = "if (roped_keep_0(t, w) > 0 && !stopped) stopped = -1;\nkept = true; prepared = false;"
     go_back = "if (broken) roped_go_back_0(t, w);\n"
 
-    # elements that became taut are settled alone, if something is thrown back in the same instant
+    # what hits something in the instant in which elements become taut is not thrown back
     snap_first = f"if (!last_impact && both.what.data[w] != {JOINTS}) {{ bounce = real(0.0); }}"
 
     def miss(self, whole: str) -> str:
