@@ -65,7 +65,8 @@ FINE = wp.constant(real(1.0e-6))  # relative to the speeds: a change from which 
 AT_V, AT_W, AT_U, AT_G, AT_COM, AT_COM_MEAN, AT_R = (
     wp.constant(START[n]) for n in ("V", "W", "u", "g", "com_w", "com_mean", "R")
 )
-OF_ROWS, AT_ORIGIN = wp.constant(sum(LINK_FIELDS.values())), wp.constant(offsets(LINK_FIELDS)["origin"])
+OF_ROWS = wp.constant(sum(LINK_FIELDS.values()))
+AT_ORIGIN, AT_RAISED = (wp.constant(offsets(LINK_FIELDS)[name]) for name in ("origin", "raised"))
 HUNG, END, ROW, ROW_RATE, ROW_SOFT, ROW_GAP = (wp.constant(k) for k in (HUNG_SIZE, END_SIZE, PER_ROW, RATE, SOFT, GAP))
 
 
@@ -690,6 +691,51 @@ def roped_throw(x: wp.array(dtype=RopedTree), w: int, bounce: real):
     x[0].lost[w] = lost - rope_energy(s, w)
 
 
+@wp.func
+def place_of_raised(t: wp.array(dtype=TreeStep), i: int, w: int) -> int:
+    """Where the memory has what a link was raised, or the factor of its velocities."""
+    first = (MEMORY_ROW + MEMORY_APART) * (t[0].links + 1) + OF_ROWS * (i + 1) + AT_RAISED
+    return first * t[0].memory_number + memory_of(t, w)
+
+
+@wp.func
+def roped_raise(x: wp.array(dtype=RopedTree), w: int):
+    """What ropes will do, times ¼ h², as they follow links that are displaced, by the forces of the last part of a step."""
+    t = x[0].tree
+    s = x[0].rope
+    scale = real(0.5) * s[0].h[w]
+    for end in range(2 * s[0].ropes.count):
+        kind = s[0].ropes.kind[end]
+        if kind == BODY or kind == LOOP:
+            i = x[0].link_of[s[0].ropes.body[end]]
+            if i >= 0:
+                g = recall_triple(t, i, AT_G, w)
+                arm = mean_com(x, i, w) + s[0].work.arm[end, w]
+                moved = recall_triple(t, i, AT_U, w) + wp.cross(g, arm)
+                at = place_of_raised(t, i, w)
+                t[0].memory[at] = t[0].memory[at] + wp.dot(s[0].state.end_force[end, w], moved) * scale
+
+
+@wp.func
+def roped_slow(x: wp.array(dtype=RopedTree), w: int):
+    """Ropes are slowed as the slowest of the links that hold them."""
+    s = x[0].rope
+    for k in range(s[0].ropes.count):
+        part = real(1.0)
+        for side in range(2):
+            kind = s[0].ropes.kind[2 * k + side]
+            if kind == BODY or kind == LOOP:
+                i = x[0].link_of[s[0].ropes.body[2 * k + side]]
+                if i >= 0:
+                    part = wp.min(part, x[0].tree[0].memory[place_of_raised(x[0].tree, i, w)])
+        if part < real(1.0):
+            first = s[0].ropes.first[k]
+            for i in range(first, first + s[0].state.segments[k, w] + 1):
+                s[0].work.v[i, w] = s[0].state.velocity[i, w] * part
+                s[0].work.w[i, w] = s[0].state.spin[i, w] * part
+            shift_speeds(s, k, w)
+
+
 # ---- parts of a step ---------------------------------------------------------------------------------------------------------
 
 
@@ -795,6 +841,8 @@ def roped_calls(x: wp.array(dtype=RopedTree), w: int):
     roped_report(x, w)
     roped_stand(x, w, h)
     roped_throw(x, w, h)
+    roped_raise(x, w)
+    roped_slow(x, w)
     n = roped_settle(x, w) + roped_prepare(x, w, h) + roped_look(x, w)
     roped_miss(x, w, n)
     roped_go_back(x, w)

@@ -16,7 +16,7 @@ from sharnir.emit.program import QUOTIENTS, UNDEFINED, Program
 from sharnir.engine.tree.contact_rows import LawLoopTree
 from sharnir.engine.tree.forest import FREE, INERTIAL, JOINT_LAWS, LAWS, ONE_AXIS, PRESCRIBED, SEVERAL, TURNING, Forest
 from sharnir.engine.tree.history import FIRST, KEPT
-from sharnir.engine.tree.islands import note_momenta, restore_momenta
+from sharnir.engine.tree.islands import clear_raised, note_momenta, pay_raising, restore_momenta
 from sharnir.engine.tree.ropes import TABLES as ROPE_TABLES
 from sharnir.engine.tree.ropes import RopedLawTree, RopedLoopTree
 from sharnir.engine.tree.row_storage import RowLoopTree
@@ -266,11 +266,16 @@ class Form:
                 return
             place_links(tree)
             note_momenta(tree)
+            if tree.ropes:
+                clear_raised(tree)
             with self.program.block("if (overlaps) {"):
                 repair_limits(tree)
             close_pose(tree)
             place_links(tree)
             restore_momenta(tree)
+            if tree.ropes:
+                pay_raising(tree)
+                tree.ropes.slow()
 
     def resize(self, factor: str) -> str:
         """C++: the step is longer by a factor."""

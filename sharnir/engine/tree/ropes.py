@@ -199,6 +199,14 @@ class Ropes:
         """Ropes where they stand, before velocities are projected."""
         self.tell("roped_stand", ", h")
 
+    def raise_links(self) -> None:
+        """Links are displaced: what ropes will do as they follow counts as what displacements raise."""
+        self.tell("roped_raise")
+
+    def slow(self) -> None:
+        """Ropes are slowed as the links that hold them."""
+        self.tell("roped_slow")
+
     def throw_back(self, bounce: Any) -> Any:
         """Ropes leave an impact as links do; returns what they lost, as energies of links are scaled."""
         if bounce is not None:

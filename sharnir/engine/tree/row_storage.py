@@ -38,7 +38,7 @@ LINK_FIELDS |= {f"path_{part}{k}": 3 for k in range(MOST) for part in PATH}
 LINK_FIELDS |= {"split_l": 3, "split_a": 3}
 # of islands, at the link that numbers them (`islands`)
 LINK_FIELDS |= dict.fromkeys(("island_point", "sum_moment", "sum_linear", "sum_angular", "old_angular"), 3)
-LINK_FIELDS |= {"sum_inertia": 6} | dict.fromkeys(("island", "sum_mass", "sum_energy", "old_energy"), 1)
+LINK_FIELDS |= {"sum_inertia": 6} | dict.fromkeys(("island", "sum_mass", "sum_energy", "old_energy", "raised"), 1)
 VECTORS = (
     "start_a", "start_b", "start", "arm_a", "arm_b", "line", "line_1", "force", "blow", "slip", "turns_a", "turns_b", "roll_a",
     "roll_b",

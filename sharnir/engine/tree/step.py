@@ -459,10 +459,15 @@ def close_pose(tree: Any) -> None:
             compute_momenta_once(tree, True)
             close_rows(tree, True)
             update_twists(tree, displace)
+            if tree.ropes and tree.laws_are_rows:
+                tree.ropes.raise_links()
             for link in tree.links():
                 if tree.laws_are_rows:
                     moved = (link.u + cross(link.g, link.com_mean)) * 2.0
-                    tree.rows.note_lifted(-(dot(moved, tree.gravity) * link.mass))
+                    lifted = -(dot(moved, tree.gravity) * link.mass)
+                    tree.rows.note_lifted(lifted)
+                    if tree.ropes:
+                        link.raised = link.raised + lifted
                 for joint in link.joints():
                     if not isinstance(joint, Prescribed):
                         joint.advance(link)
