@@ -699,21 +699,83 @@ def place_of_raised(t: wp.array(dtype=TreeStep), i: int, w: int) -> int:
 
 
 @wp.func
+def roped_stand_closing(x: wp.array(dtype=RopedTree), w: int, h: real):
+    """Ropes where they stand, eliminated towards links that are to be displaced; what they seek closes their gaps."""
+    s = x[0].rope
+    x[0].scaled[w] = h
+    start_bodies(x, w)
+    for k in range(s[0].ropes.count):
+        at_pose(s, k, w)
+        pose_arms(s, k, w)
+        s[0].work.weight[k, w] = real(1.0)
+        first = s[0].ropes.first[k]
+        n = s[0].state.segments[k, w]
+        for side in range(2):
+            end = 2 * k + side
+            if s[0].ropes.kind[end] == BODY or s[0].ropes.kind[end] == LOOP:
+                b = s[0].ropes.body[end]
+                s[0].state.position[first + side * n, w] = s[0].body_state.position[b, w] + s[0].work.arm[end, w]
+        for i in range(first, first + n):
+            if s[0].state.cut[i, w] == 0:
+                apart = s[0].state.position[i + 1, w] - s[0].state.position[i, w]
+                if s[0].state.slack[i, w] == 1:
+                    s[0].state.span[i, w] = wp.dot(s[0].work.d[i, w], apart)
+                    s[0].work.reach[i, w] = s[0].state.span[i, w]
+                s[0].work.c[i, w] = (s[0].work.d[i, w] * s[0].state.span[i, w] - apart) / h
+    eliminate_ropes(x, w, True)
+    clear_hung(x, w, HUNG)
+    scale = real(0.5) * h
+    for k in range(s[0].ropes.count):
+        if s[0].ropes.kind[2 * k] == BODY:
+            i = x[0].link_of[s[0].ropes.body[2 * k]]
+            arm = recall_triple(x[0].tree, i, AT_COM, w) + s[0].work.arm[2 * k, w]
+            f = s[0].work.p_l[k, w] * scale
+            lack(x, i, w, f, s[0].work.p_a[k, w] * scale + wp.cross(arm, f))
+            hang_inertia(x, k, i, w, real(1.0), arm, arm, mat33(real(0.0)))
+        if s[0].ropes.kind[2 * k + 1] == LOOP:
+            a = x[0].link_of[s[0].ropes.body[2 * k]]
+            b = x[0].link_of[s[0].ropes.body[2 * k + 1]]
+            arm = recall_triple(x[0].tree, a, AT_COM, w) + s[0].work.arm[2 * k, w]
+            held = recall_triple(x[0].tree, b, AT_COM, w) + s[0].work.arm[2 * k + 1, w]
+            put_rows(x, k, w, arm, arm, held, held, real(1.0))
+            put_gaps(x, k, w, s[0].work.g[k, w] * -scale)
+
+
+@wp.func
 def roped_raise(x: wp.array(dtype=RopedTree), w: int):
-    """What ropes will do, times ¼ h², as they follow links that are displaced, by the forces of the last part of a step."""
+    """Ropes follow links that are displaced; their weight that this raises, times ¼ h², counts as that of a link."""
     t = x[0].tree
     s = x[0].rope
-    scale = real(0.5) * s[0].h[w]
-    for end in range(2 * s[0].ropes.count):
-        kind = s[0].ropes.kind[end]
-        if kind == BODY or kind == LOOP:
-            i = x[0].link_of[s[0].ropes.body[end]]
-            if i >= 0:
-                g = recall_triple(t, i, AT_G, w)
-                arm = mean_com(x, i, w) + s[0].work.arm[end, w]
-                moved = recall_triple(t, i, AT_U, w) + wp.cross(g, arm)
-                at = place_of_raised(t, i, w)
-                t[0].memory[at] = t[0].memory[at] + wp.dot(s[0].state.end_force[end, w], moved) * scale
+    h = x[0].scaled[w]
+    per = real(2.0) / h
+    for n in range(x[0].held):
+        i = x[0].held_link[n]
+        if i >= 0:
+            b = x[0].held_body[n]
+            g = recall_triple(t, i, AT_G, w)
+            s[0].body.dv[b, w] = (recall_triple(t, i, AT_U, w) + wp.cross(g, recall_triple(t, i, AT_COM, w))) * per
+            s[0].body.dw[b, w] = g * per
+    follow_ropes(x, w, per)
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        n = s[0].state.segments[k, w]
+        raised = real(0.0)
+        for i in range(first, first + n + 1):
+            moved = (s[0].work.v[i, w] - s[0].state.velocity[i, w]) * h
+            s[0].state.position[i, w] = s[0].state.position[i, w] + moved
+            raised = raised - s[0].work.mass[i, w] * wp.dot(t[0].settings.gravity[w], moved)
+            if i < first + n:
+                turn = (s[0].work.w[i, w] - s[0].state.spin[i, w]) * h
+                s[0].state.rotation[i, w] = unit(cayley(turn) * s[0].state.rotation[i, w])
+        for side in range(2):
+            kind = s[0].ropes.kind[2 * k + side]
+            if raised != real(0.0) and (kind == BODY or kind == LOOP):
+                i = x[0].link_of[s[0].ropes.body[2 * k + side]]
+                if i >= 0:
+                    at = place_of_raised(t, i, w)
+                    t[0].memory[at] = t[0].memory[at] + raised * (real(0.25) * h * h)
+                    raised = real(0.0)
+    take_back_impulses(s, w)
 
 
 @wp.func
@@ -841,6 +903,7 @@ def roped_calls(x: wp.array(dtype=RopedTree), w: int):
     roped_report(x, w)
     roped_stand(x, w, h)
     roped_throw(x, w, h)
+    roped_stand_closing(x, w, h)
     roped_raise(x, w)
     roped_slow(x, w)
     n = roped_settle(x, w) + roped_prepare(x, w, h) + roped_look(x, w)

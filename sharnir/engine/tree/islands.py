@@ -85,9 +85,14 @@ def restore_momenta(tree: Any) -> None:
 
 
 def clear_raised(tree: Any) -> None:
-    """Nothing is displaced yet."""
+    """Nothing is displaced yet; what turning will change of the kinetic energy counts as what is raised."""
     for link in tree.links():
-        link.raised = 0.0
+        link.raised = -kinetic(link)
+
+
+def kinetic(link: Any) -> Any:
+    """Kinetic energy of a link, times ¼ h²."""
+    return (dot(link.V, link.V) * link.mass + dot(link.W, link.inertia_w @ link.W)) * 0.5
 
 
 def pay_raising(tree: Any) -> None:
@@ -101,9 +106,9 @@ def pay_raising(tree: Any) -> None:
         link.sum_mass = link.sum_energy = 0.0
     for link in tree.links():
         for group in rows.island_of(link):
-            spin = link.inertia_w @ link.W
-            group.sum_energy = group.sum_energy + (dot(link.V, link.V) * link.mass + dot(link.W, spin)) * 0.5
-            group.sum_mass = group.sum_mass + link.raised
+            energy = kinetic(link)
+            group.sum_energy = group.sum_energy + energy
+            group.sum_mass = group.sum_mass + link.raised + energy
     for link in tree.links():
         link.raised = 1.0
         for group in rows.island_of(link):

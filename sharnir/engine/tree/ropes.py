@@ -84,7 +84,7 @@ class PrincipalRopeEnd(RopeEnd):
     """The same along the principal axes of the rope's mobility: a row of its own yields by its own impulse alone."""
 
     def softness(self, c: Any, k: int) -> Any:
-        return select(c.rows.closing, -1.0, c.rows.rope_number(c, k, SOFT + k))
+        return c.rows.rope_number(c, k, SOFT + k)
 
 
 class EndRows:
@@ -185,8 +185,7 @@ class Ropes:
         _, _, A, B, C, D = self.hung(link)
         if not self.laws:
             return Symmetric.upper(A), C, Symmetric.upper(D)
-        unless = select(link.tree.closing, 0.0, 0.5)  # where a pose is closed, links alone are displaced
-        A, H, I = (Matrix([[x * unless for x in r] for r in m.rows]) for m in (A + A.T, C + B.T, D + D.T))
+        A, H, I = (Matrix([[x * 0.5 for x in r] for r in m.rows]) for m in (A + A.T, C + B.T, D + D.T))
         return Symmetric.upper(A), H, Symmetric.upper(I)
 
     def inward(self) -> None:
@@ -199,8 +198,12 @@ class Ropes:
         """Ropes where they stand, before velocities are projected."""
         self.tell("roped_stand", ", h")
 
+    def stand_closing(self) -> None:
+        """Ropes where they stand, before links are displaced."""
+        self.tell("roped_stand_closing", ", h")
+
     def raise_links(self) -> None:
-        """Links are displaced: what ropes will do as they follow counts as what displacements raise."""
+        """Ropes follow links that are displaced."""
         self.tell("roped_raise")
 
     def slow(self) -> None:

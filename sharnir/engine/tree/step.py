@@ -254,7 +254,9 @@ def carried_momentum(tree: Any, link: Any, f: Vector, n: Vector) -> tuple[Vector
         f, n = f - link.take("row_f"), n - link.take("row_n")
     if tree.ropes:
         hung_f, hung_n, *_ = tree.ropes.hung(link)
-        f, n = f + unless(tree.closing, hung_f), n + unless(tree.closing, hung_n)
+        if not tree.laws_are_rows:  # where a pose is closed, links alone are displaced
+            hung_f, hung_n = unless(tree.closing, hung_f), unless(tree.closing, hung_n)
+        f, n = f + hung_f, n + hung_n
     return f, n
 
 
@@ -450,6 +452,8 @@ def close_pose(tree: Any) -> None:
         rounds = tree.rounds(CLOSINGS)
         for _ in rounds:
             stand(tree)
+            if tree.ropes and tree.laws_are_rows:
+                tree.ropes.stand_closing()
             begin_rows(tree)
             evaluate_rows(tree)
             rounds.leave(tree.rows.is_closed())
