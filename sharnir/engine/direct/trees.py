@@ -43,6 +43,7 @@ LAW_TOLERANCE, LEAST_LAW = 1e-12, 1e-14  # of the scene's impulses: by which a l
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
 PASSES = 30  # of an iteration: then the step is divided
 MOST_MEMORY = 6 << 30  # bytes of working memory on a GPU
+TOUCHES_BESIDE_ROPES = False  # whether bodies touch beside ropes: ropes are stretched there where overlaps are taken back
 SPINS = 1000  # looks at whether steps have ended, before waiting for the device
 LARGEST = 24  # links, up to which a model is specialized on a GPU unless told otherwise
 MOST = 64  # links, up to which it is where that is asked for: the compiler takes minutes beyond
@@ -144,6 +145,8 @@ class Trees:
 
             still = not (model.bodies.motion.numpy() == DYNAMIC).any()
             rods = any(kind.mask and not kind.v_size for kind in model.joint_kinds)
+            if model.collision is not None and not TOUCHES_BESIDE_ROPES:
+                return False
             if touches(model) or not covers(model.ropes) or still or (rods and model.redundant):
                 return False
         known = PRECISION == "double" and bool(wp.get_device(model.device).is_cpu)

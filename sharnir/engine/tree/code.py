@@ -239,7 +239,7 @@ class Form:
                     place_links(tree)
                     tree.rows.choose_impacts()
                     if tree.ropes:
-                        p.say(tree.ropes.snap_first)
+                        tree.ropes.snap_first(tree.rows)
                 project(tree)
                 if tree.laws_are_rows:
                     p.say(tree.rows.note_unsolved)

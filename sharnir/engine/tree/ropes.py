@@ -159,8 +159,12 @@ class Ropes:
     keep = "if (roped_keep_0(t, w) > 0 && !stopped) stopped = -1;\nkept = true; prepared = false;"
     go_back = "if (broken) roped_go_back_0(t, w);\n"
 
-    # what hits something in the instant in which elements become taut is not thrown back
-    snap_first = f"if (!last_impact && both.what.data[w] != {JOINTS}) {{ bounce = real(0.0); }}"
+    def snap_first(self, rows: Any) -> None:
+        """Elements that become taut are settled alone; what hits something in that instant is thrown back in the next round."""
+        with self.program.block(f"if (!last_impact && both.what.data[w] != {JOINTS}) {{"):
+            self.program.say("bounce = real(0.0);")
+            for c, _ in rows.laws():
+                c.hits = 0.0
 
     def miss(self, whole: str) -> str:
         return f"{{ const int undone = {whole}; roped_miss_0(t, w, undone); }} prepared = false;"
