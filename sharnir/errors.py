@@ -4,6 +4,7 @@ import math
 import os
 import sys
 from numbers import Real
+from types import FrameType
 from typing import TypeGuard, TypeVar
 
 import numpy as np
@@ -12,10 +13,15 @@ View = TypeVar("View")
 PACKAGE = os.path.join(os.path.dirname(__file__), "")
 
 
+def _is_own(frame: FrameType) -> bool:
+    """Whether a frame runs code of sharnir; that of a dataclass has no file."""
+    return frame.f_code.co_filename.startswith(PACKAGE) or str(frame.f_globals.get("__name__")).startswith("sharnir.")
+
+
 def callers_level() -> int:
     """The `stacklevel` with which `warnings.warn`, called right after this, names the first file outside sharnir."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+    while frame.f_back is not None and _is_own(frame):
         frame, level = frame.f_back, level + 1
     return level
 

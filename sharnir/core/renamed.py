@@ -1,10 +1,13 @@
-"""Former public names: they do what their new names do, and warn, until 0.4.0."""
+"""Former public names, of attributes, arguments and modules: they do what the new ones do, and warn, until 0.4.0."""
 
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 from collections.abc import Callable, Mapping
+from importlib import import_module
+from types import ModuleType
 from typing import Any, TypeVar
 
 from sharnir.errors import ArgumentError, callers_level
@@ -13,10 +16,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 BRITISH = ("tyre",)  # spellings that stay, without a warning
 
 
-def warn_renamed(former: str, new: str) -> None:
-    """Tell the caller outside the package that a name has changed."""
+def warn_renamed(former: str, new: str, level: int | None = None) -> None:
+    """Tell the caller outside the package, or at that stack level, that a name has changed."""
     words = f"{former} is now {new}; the former name goes in 0.4.0"
-    warnings.warn(words, FutureWarning, stacklevel=callers_level())
+    warnings.warn(words, FutureWarning, stacklevel=callers_level() if level is None else level)
 
 
 class Former:
@@ -41,6 +44,15 @@ class Former:
 
     def _warn(self) -> None:
         warn_renamed(f"{self.owner}.{self.former}", self.new)
+
+
+def present_name(thing: Any, name: str) -> str:
+    """The present name of an attribute of an object; a former one warns."""
+    found = getattr(type(thing), name, None)
+    if not isinstance(found, Former):
+        return name
+    found._warn()
+    return found.new
 
 
 def present_names(cls: type) -> list[str]:
@@ -71,3 +83,31 @@ def present_arguments(who: str, names: Mapping[str, str], keywords: dict[str, An
             warn_renamed(f"{who}({former}=)", f"{names[former]}=")
         keywords = {names.get(word, word) if word == former else word: value for word, value in keywords.items()}
     return keywords
+
+
+class _FormerModule(ModuleType):
+    """Has the attributes of the module at its new place, which is imported when the first of them is used."""
+
+    def __init__(self, name: str, place: str) -> None:
+        super().__init__(name, f"The former name of `{place}`.")
+        self._place = place
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(import_module(self._place), name)
+
+    def __dir__(self) -> list[str]:
+        return dir(import_module(self._place))
+
+
+def stand_for(name: str, place: str, parts: str = "", **moved: str) -> None:
+    """Let `import name` give the module at `place`; `parts` are modules of it, `moved` those that went elsewhere."""
+    former = name.replace(".former", "")
+    warn_renamed(former, place, 4)  # of an import: machinery of imports does not count
+    module = _FormerModule(former, place)
+    module.__path__ = []
+    sys.modules[name] = sys.modules[former] = module
+    for part, where in ({part: f"{place}.{part}" for part in parts.split()} | moved).items():
+        sys.modules[f"{former}.{part}"] = inner = _FormerModule(f"{former}.{part}", where)
+        setattr(module, part, inner)

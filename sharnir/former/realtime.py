@@ -1,6 +1,6 @@
 """Former name of `sharnir.trainer`."""
 
-from sharnir.core.former_names import stand_for
+from sharnir.core.renamed import stand_for
 
 stand_for(
     __name__,

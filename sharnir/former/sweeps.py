@@ -1,5 +1,5 @@
 """Former name of `sharnir.study`."""
 
-from sharnir.core.former_names import stand_for
+from sharnir.core.renamed import stand_for
 
 stand_for(__name__, "sharnir.study", "design executors fitting job plots result run store words worker")

@@ -1,5 +1,5 @@
 """Former name of `sharnir.geometry.terrain`."""
 
-from sharnir.core.former_names import stand_for
+from sharnir.core.renamed import stand_for
 
 stand_for(__name__, "sharnir.geometry.terrain")

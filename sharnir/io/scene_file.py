@@ -414,7 +414,7 @@ class Reader:
     def add_machine(self, name: str, data: dict[str, Any], scope: Scope, document: Document, path: Keys) -> None:
         """A machine by its class: keys are its own fields, and the arguments of its `add`."""
         cls = self.kind(data, document, path, machines())
-        data = present_arguments("/".join(map(str, path)), {"controls": "inputs"}, data)
+        data = present_arguments(document.where(path), {"controls": "inputs"}, data)
         own, placing = takes(cls).hints, takes(cls.add, True).hints
         self.note_unknown(list(data), [*own, *(k for k in placing if k != "scene"), "type", "inputs"], document, path, data)
         inputs = data.pop("inputs", True)
@@ -522,7 +522,7 @@ class Reader:
     ) -> dict[str, Any]:  # fmt: skip
         """Arguments of a function from a table, each checked as far as its type tells; all that is wrong is kept."""
         former = getattr(vars(function).get("__init__") if isinstance(function, type) else function, "former", {})
-        data = present_arguments("/".join(map(str, path)), former, data)
+        data = present_arguments(document.where(path), former, data)
         wants = takes(function, owned)
         self.note_unknown(
             [k for k in data if k not in first or k == "name"],

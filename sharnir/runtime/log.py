@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from sharnir.core.extras import need
+from sharnir.core.renamed import present_name
 from sharnir.errors import SimulationError, is_positive
 
 # The Simulation; it stands a floor above, so that it is not named here.
@@ -220,7 +221,7 @@ def sources(sim: Owner, word: str) -> dict[str, Callable[[], Any]]:
     out: dict[str, Callable[[], Any]] = {}
     for name in names:
         view = getattr(sim, kind)(name)
-        field = SHORT.get(value, value) if kind == "joint" else value
+        field = present_name(view, SHORT.get(value, value) if kind == "joint" else value)
         readable = [n for n in dir(type(view)) if not n.startswith("_") and isinstance(getattr(type(view), n), property)]
         if field not in readable:
             raise SimulationError(f"record: {kind} {name!r} has no {value!r}; allowed: {', '.join(readable)}")

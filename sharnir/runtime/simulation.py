@@ -199,9 +199,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
             raise SimulationError(f"Simulation: worlds={worlds} of this scene do not fit the memory of {device!r}") from None
         note_velocity_error(self)
 
-    def _prepare(
-        self, word: str, dt: float, options: dict[str, Any], on_divergence: str, tolerances: Tolerances | None = None
-    ) -> None:
+    def _prepare(self, word: str, dt: float, options: dict[str, Any], on_divergence: str, tolerances: Tolerances) -> None:
         """Arrays, solver and views of the model; `options` are keywords of the solver."""
         self.worlds = self.model.worlds
         self._on_cpu: bool = wp.get_device(self.model.device).is_cpu
@@ -210,7 +208,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         if options.get("specialize", True) is None:
             del options["specialize"]
         check_options(kind, self.solver_name, options)
-        options |= {} if tolerances is None else tolerances.keywords(self.solver_name)
+        options |= tolerances.keywords(self.solver_name)
         self.solver: SolverSequential | TreeSolver | SolverRope = kind(self.model, dt, **options)
         self.solver.given = options
         self.model = self.solver.model  # with ropes laid out as the solver takes them

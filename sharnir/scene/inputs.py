@@ -74,6 +74,10 @@ class Input:
             raise SceneError(f"{who}: it has a target, such as 'joint/hinge.torque', or act(sim, value); one of the two")
         if self.act is not None and not callable(self.act):
             raise SceneError(f"{who}: act is called as act(sim, value), got {self.act!r}")
+        if any(_is_former(word) for word in self.targets):
+            renamed = tuple(word.removesuffix("force") + "effort" if _is_former(word) else word for word in self.targets)
+            warn_renamed(f"target {self.target!r}", repr(renamed if isinstance(self.target, tuple) else renamed[0]))
+            object.__setattr__(self, "target", renamed if isinstance(self.target, tuple) else renamed[0])
         for word in self.targets:
             split_target(who, word)
         numbers = {"low": self.low, "high": self.high, "safe": self.safe, "scale": self.scale, "rate": self.rate}
@@ -109,13 +113,15 @@ class Input:
         return self.target if isinstance(self.target, tuple) else (self.target,)
 
 
+def _is_former(word: Any) -> bool:
+    """Whether a target names the effort of a joint by its former name, force."""
+    return isinstance(word, str) and word.startswith("joint/") and word.endswith(".force")
+
+
 def split_target(who: str, word: Any) -> tuple[str, str, str]:
     """Kind, name (which may be a pattern) and value of a target."""
     head, _, value = word.rpartition(".") if isinstance(word, str) else ("", "", "")
     kind, _, name = head.partition("/")
-    if kind == "joint" and value == "force":
-        warn_renamed(f"target {word!r}", f"'{head}.effort'")
-        value = "effort"
     if kind not in VALUES or not name:
         raise SceneError(
             f"{who}: target is kind/name.value ('joint/hinge.torque'), the kind one of {', '.join(VALUES)}, got {word!r}"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sharnir.core.renamed import present_name
 from sharnir.errors import SceneError, SimulationError
 from sharnir.model.actuators import Friction
 from sharnir.runtime.log import SHORT
@@ -63,7 +64,8 @@ class Parameter:
         if self._law is not None:
             getattr(sim, self.kind)(self.name)
             return
-        owner, last = self._owner(sim), self.path[-1]
+        owner = self._owner(sim)
+        last = self.path[-1] = present_name(owner, self.path[-1])
         names = [n for n in dir(type(owner)) if isinstance(getattr(type(owner), n), property) and not n.startswith("_")]
         settable = [n for n in names if getattr(type(owner), n).fset is not None]
         if self.kind == "sim":
@@ -101,7 +103,8 @@ class Parameter:
             except SceneError as error:
                 raise SimulationError(str(error)) from None
             return
-        owner, last = self._owner(sim), self.path[-1]
+        owner = self._owner(sim)
+        last = self.path[-1] = present_name(owner, self.path[-1])
         if self.index is None:
             setattr(owner, last, given if sim.worlds > 1 else float(given[0]))
             return

@@ -16,6 +16,7 @@ import numpy as np
 
 from sharnir.core.graphs import LOCK
 from sharnir.runtime.snapshots import arrays_of, forget_readers, values_of
+from sharnir.runtime.tolerances import Tolerances
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -119,5 +120,5 @@ def twin(sim: Owner) -> Owner:
     with LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         made.model = sim.model
-        made._prepare(word, sim.dt, dict(sim.solver.given), "ignore")
+        made._prepare(word, sim.dt, dict(sim.solver.given), "ignore", Tolerances())
     return made

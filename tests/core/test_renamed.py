@@ -8,14 +8,18 @@ from sharnir.core.renamed import Former, present_names
 from sharnir.io.scene_file import read_text
 
 
-def simulation() -> sh.Simulation:
+def described() -> sh.Scene:
     scene = sh.Scene()
     scene.add_ground()
     scene.add_body("bar", sh.Box(1, 0.1, 0.1), position=(0.5, 0, 2))
     scene.add_joint("hinge", sh.Revolute("y"), scene.world, "bar", position=(0, 0, 2))
     scene.add_rope("rope", (0, 1, 2), (0, 1, 1), segments=4, collide=False)
     scene.add_input("push", "joint/hinge.effort", scale=5.0)
-    return sh.Simulation(scene, 0.002)
+    return scene
+
+
+def simulation() -> sh.Simulation:
+    return sh.Simulation(described(), 0.002)
 
 
 READ = {
@@ -127,3 +131,26 @@ def test_what_a_joint_carries_is_its_effort_and_its_drive():
 
 def test_former_is_seen_on_its_class():
     assert isinstance(vars(type(simulation()))["gaps"], Former)
+
+
+def test_words_of_records_and_studies_take_former_values():
+    sim = simulation()
+    with pytest.warns(FutureWarning, match="spin is now angular_velocity"), sim.record("body/bar.spin") as log:
+        sim.step(3)
+    assert log["body/bar.spin"].shape == (4, 3) and np.any(log["body/bar.spin"])
+    known = {"duration": 0.02, "dt": 0.002, "workers": 1}
+    with pytest.warns(FutureWarning, match="spin is now angular_velocity"):
+        former = sh.run_study(described(), {"body/bar.spin[1]": [0.1, 0.2]}, "joint/hinge.qd", **known)
+    new = sh.run_study(described(), {"body/bar.angular_velocity[1]": [0.1, 0.2]}, "joint/hinge.qd", **known)
+    assert np.array_equal(former["joint/hinge.qd"], new["joint/hinge.qd"]) and np.ptp(new["joint/hinge.qd"]) > 0.02
+
+
+def test_a_former_target_warns_once_and_is_kept_by_its_new_name():
+    scene = described()
+    with pytest.warns(FutureWarning) as told:
+        scene.add_input("other", "joint/hinge.force", scale=2.0)
+        sim = sh.Simulation(scene, 0.002)
+    assert [w.filename for w in told] == [__file__] and scene.inputs["other"].target == "joint/hinge.effort"
+    sim.inputs["other"] = 1.0
+    sim.step()
+    assert sim.joint("hinge").effort == 2.0

@@ -33,7 +33,7 @@ from sharnir.laws.drives import set_drives
 NEVER = wp.constant(real(1.0e30))  # s, of the time after which bodies sleep
 OPTIONS = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": QUICK_FLAGS}
 # with contacts; a GPU compiles it in a third of the time, and runs blocks of one warp, so that few worlds occupy all of it
-TOUCHING = {"cpu_compiler_flags": CPU_FLAGS, "optimization_level": 2, "block_dim": TOGETHER}
+WITH_CONTACT = {"cpu_compiler_flags": CPU_FLAGS, "optimization_level": 2, "block_dim": TOGETHER}
 
 
 @wp.func
@@ -240,5 +240,5 @@ def module_kernel(which: int) -> Any:
             return Loop(CPP, SIMULATION, pushed=True, kinds=kinds, second_gear=gear, **how).simulation()
 
         _kernels[name] = make_kernel(emitted(name, emit), name, more, rows, touches)
-        _kernels[name].module.options |= OPTIONS | (TOUCHING if touches else {})
+        _kernels[name].module.options |= OPTIONS | (WITH_CONTACT if touches else {})
     return _kernels[name]
