@@ -14,7 +14,7 @@ def hang(scene: sh.Scene, place: np.ndarray, above: str, level: int, name: str) 
     shape = sh.Compound(sh.Box(2 * reach, 0.03, 0.03), sh.Box(0.01, 0.01, DROP, position=(0, 0, DROP / 2)))
     scene.add_body(name, shape, mass=2.0 * reach, position=place - [0, 0, DROP])
     ends = (above, name) if level < 2 else (name, above)  # either body may be called the parent
-    scene.add_joint(f"{name}_joint", JOINTS[level], *ends, position=place)
+    scene.add_joint(name, JOINTS[level], *ends, position=place)
     if level + 1 < len(LEVELS):
         for side, way in (("l", -1), ("r", 1)):
             hang(scene, place + [way * reach, 0, -DROP], name, level + 1, name + side)
@@ -24,9 +24,9 @@ def make(dt: float = 1e-3, solver: str = "direct") -> sh.Simulation:
     scene = sh.Scene()
     hang(scene, np.array([0, 0, 2.0]), scene.world, 0, "bar")
     sim = sh.Simulation(scene, dt, solver=solver)
-    sim.joint("bar_joint").velocity = (0.6, 1.0)
-    sim.joint("barl_joint").velocity = (1.0, 0.5, 2.0)
-    sim.joint("barrr_joint").velocity = 3.0
+    sim.joint("bar").velocity = (0.6, 1.0)
+    sim.joint("barl").velocity = (1.0, 0.5, 2.0)
+    sim.joint("barrr").velocity = 3.0
     return sim
 
 

@@ -48,9 +48,7 @@ class Pair:
         self.model = self.scene.build()
         self.ours = t = dyn.links(self.model)
         self.theirs = pin.buildModelFromUrdf(str(file), mimic=True) if mimic else pin.buildModelFromUrdf(str(file))
-        names = {}
-        for name, k in self.model.joint_names.items():
-            names[name if self.theirs.existJointName(name) else name.removesuffix("_joint")] = k
+        names = self.model.joint_names
         self.locked = [self.theirs.getJointId(n) for n in list(self.theirs.names)[1:] if n not in names]
         if self.locked:
             self.free, self.theirs = self.theirs, pin.buildReducedModel(self.theirs, self.locked, pin.neutral(self.theirs))

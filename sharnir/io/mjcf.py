@@ -28,6 +28,8 @@ from sharnir.scene.scene import Scene
 
 LIFT = 1e-12
 FREE, BALL, SLIDE, HINGE = range(4)
+KINDS = {"joint": "joint", "gear": "joint", "spring": "spring", "cable": "cable", "sensor": "sensor"}
+"""Among what the name of such a thing is looked for; of all others (bodies, terrains, sites, cameras) among places."""
 STRAIGHT = 1e-9
 """Cosine or distance (m) up to which axes are across each other, and anchors one point."""
 
@@ -45,7 +47,7 @@ class Imported:
     names: dict[int, str] = field(default_factory=dict)  # of bodies, by number of the body they are welded to
     joints: dict[int, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     frames: dict[tuple[str, int], str] = field(default_factory=dict)  # of ("site", …), ("body", …) and ("camera", its number)
-    taken: set[str] = field(default_factory=set)
+    taken: set[tuple[str, str]] = field(default_factory=set)  # names of things among which one is looked for
 
     def name(self, kind: str, i: int, otherwise: str = "") -> str:
         """The file's name of a thing; where it has none, one by its kind and number."""
@@ -55,13 +57,13 @@ class Imported:
         return found or otherwise or f"{kind} {i}"
 
     def new(self, name: str, suffix: str) -> str:
-        """A name not taken yet; it is taken then."""
-        free = name
-        while free in self.taken or free == Scene.world:
+        """A name not taken yet by one of its kind; it is taken then."""
+        free, kind = name, KINDS.get(suffix, "place")
+        while (kind, free) in self.taken or free == Scene.world:
             free = f"{free} {suffix}"
         if free != name:
             self.note(f"{suffix} {name!r} is called {free!r}, its name is taken")
-        self.taken.add(free)
+        self.taken.add((kind, free))
         return free
 
     def note(self, words: str) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,8 +68,8 @@ def load_urdf(
     Joints. `<limit effort>` becomes the bound of an idle servo (`sim.joint(name).drive`), `<limit velocity>` is not enforced,
     `<dynamics>` is damping and dry friction. A `<mimic>` is a gear; the joint starts at its offset, since a gear keeps
     what it finds at the start, so that q = multiplier · q_other + offset holds. With multiplier 0 the joint is held at
-    the offset by its limit. A joint with the name of a link gets "_joint" added, and a link called "world" that is not the
-    world "_link". Calibration, safety controllers, transmissions and tags of other tools are ignored.
+    the offset by its limit. A link called "world" that is not the world is called "world_link".
+    Calibration, safety controllers, transmissions and tags of other tools are ignored.
 
     Notes. What was repaired, renamed, left out or ignored is a line of `scene.notes`, in the order in which it was met.
 
@@ -505,27 +505,24 @@ def fill_scene(
     for group in groups[1:]:
         body_name[id(group)] = add_body(scene, group, "dynamic", lift)
 
-    taken = {scene.world, *robot.links, *scene.bodies}
-    joint_name: dict[str, str] = {}
     for group in groups[1:]:
         joint = group.joint
         assert joint is not None
-        name = new_name(joint.element, joint.name, "_joint", taken)
         above = body_of[id(joint.parent)]
         above_frame = HERE if body_name[id(above)] == scene.world else above.main.pose
         acts = dict(joint.acts)
         if joint.name in follows and follows[joint.name].multiplier == 0.0:
             acts["limit"] = (starts[joint.name],) * 2
         scene.add_joint(
-            name,
+            joint.name,
             joint.type.make(joint.axis, acts),
             body_name[id(above)],
             body_name[id(group)],
             parent_frame=_frame(relative(above_frame, compose(joint.parent.pose, joint.origin))),
             child_frame=_frame(HERE),
         )
-        joint_name[joint.name] = name
-    for follower, gear in gear_pairs(joint_name, follows):
+    taken = set(robot.joints)
+    for follower, gear in gear_pairs(scene.joints.keys(), follows):
         element = robot.joints[follower].element
         scene.add_joint(new_name(element, f"{follower}_mimic", "_gear", taken), gear)
 
@@ -568,17 +565,17 @@ def lifted_inertia(group: Group, whole: MassProperties, lift: float) -> Array:
     return np.asarray(axes @ np.diag(moments) @ axes.T) if moments is not given else whole.inertia
 
 
-def gear_pairs(names: dict[str, str], follows: dict[str, Follow]) -> Iterator[tuple[str, Gear]]:
+def gear_pairs(names: Set[str], follows: dict[str, Follow]) -> Iterator[tuple[str, Gear]]:
     """(follower, gear); where the leader itself was left out, its first follower leads the others."""
     stand_in: dict[str, tuple[str, float]] = {}
     for follower, follow in follows.items():
         if follower not in names or follow.multiplier == 0.0:
             continue
         if follow.leader in names:
-            yield follower, Gear(names[follower], names[follow.leader], follow.multiplier)
+            yield follower, Gear(follower, follow.leader, follow.multiplier)
         elif follow.leader in stand_in:
             other, multiplier = stand_in[follow.leader]
-            yield follower, Gear(names[follower], names[other], follow.multiplier / multiplier)
+            yield follower, Gear(follower, other, follow.multiplier / multiplier)
         else:
             stand_in[follow.leader] = follower, follow.multiplier
 

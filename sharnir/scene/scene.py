@@ -55,6 +55,8 @@ from sharnir.scene.wheels import add_belt, raycast_wheel
 from sharnir.sensors.table import SensorDescription, add_sensor
 
 log = logging.getLogger("sharnir")
+NAMED_APART = (("bodies", "frames", "ropes"), ("joints", "gears"), ("springs",), ("cables",), ("sensors",))
+"""Kinds of things among which a name is looked for: no two of these have the same name, others may."""
 FAR = 5.0  # body widths: a rope tied to it from farther off may be a mistake
 
 
@@ -155,7 +157,7 @@ class Scene(Journaled):
             strict: False: an inertia that no body has (one moment above the sum of the others) is taken as it is.
         """
         who = f"body {name!r}"
-        self._new_name(name)
+        self._new_name(name, "bodies")
         if not isinstance(motion, str) or motion not in MOTIONS:
             raise SceneError(f"{who}: motion is one of {', '.join(map(repr, MOTIONS))}, got {motion!r}")
         for what, value in (("mass", mass), ("density", density)):
@@ -218,7 +220,7 @@ class Scene(Journaled):
             size: m, full size along x and y. position: of its middle, m; heights count from there.
             friction: a map: the material's coefficient in each cell, (along x − 1, along y − 1). group: as in `add_body`.
         """
-        self._new_name(name)
+        self._new_name(name, "bodies")
         if isinstance(heights, Terrain):
             heights, size, friction = heights.heights, size or heights.size, heights.friction if friction is None else friction
         self.touch.add_terrain(name, heights, size, material, friction, group)
@@ -254,7 +256,7 @@ class Scene(Journaled):
             position, rotation: in the body's frame, m and a unit quaternion (x, y, z, w).
         """
         who = f"frame {name!r}"
-        self._new_name(name)
+        self._new_name(name, "frames")
         owner = self._body(who, "body", body)
         turn = unit_quat(rotation, who)
         self.frames[name] = FrameDescription(owner.name, vector(position, who, "position (m)"), turn)
@@ -293,7 +295,7 @@ class Scene(Journaled):
                 the bodies start and collide as if it were not there, until `sim.joint(name).attach()` or `enabled = True`.
         """
         who = f"joint {name!r}"
-        self._new_name(name)
+        self._new_name(name, "joints")
         check_flags(who, collide=collide, enabled=enabled)
         if isinstance(joint, Gear):
             if not enabled or any(
@@ -350,7 +352,7 @@ class Scene(Journaled):
             stiffness: N/m. rest: length without force, m; the distance at the start if None. damping: N·s/m along the line.
         """
         who = f"spring {name!r}"
-        self._new_name(name)
+        self._new_name(name, "springs")
         first, second = self._body(who, "a", a), self._body(who, "b", b)
         if first is second:
             raise SceneError(f"{who}: both ends are on {a!r}; allowed are two different bodies")
@@ -383,7 +385,7 @@ class Scene(Journaled):
                 `Sheave(…)`. Its length is shared by all parts; of a drum what is wound up is not counted.
             length: m; that of the path at the start if None, which is taut then.
         """
-        self._new_name(name)
+        self._new_name(name, "cables")
         self.cables[name] = describe_cable(name, path, length, self.bodies)
         return name
 
@@ -427,7 +429,7 @@ class Scene(Journaled):
             velocity: m/s, one for all or one a point.
             material: how its surface rubs; `Material()` if None. collide: False: it touches nothing; never what holds it.
         """
-        self._new_name(name)
+        self._new_name(name, "ropes")
         who = f"rope {name!r}"
         rope = roping.describe(
             name, start, end, points=points, length=length, segments=segments, radius=radius, density=density,
@@ -487,12 +489,14 @@ class Scene(Journaled):
     add_control, controls = Former("add_input"), Former("inputs")
     add_sensor = add_sensor
 
-    def _new_name(self, name: str) -> None:
+    def _new_name(self, name: str, kind: str) -> None:
+        """A SceneError where this is no name, or another thing that a name of this kind is looked for among has it."""
         if not isinstance(name, str) or not name:
             raise SceneError(f"a name is a non-empty string, got {name!r}")
-        others = ("options", "inputs")
-        if any(name in taken for kind, taken in vars(self).items() if isinstance(taken, dict) and kind not in others):
-            raise SceneError(f"the name {name!r} is taken; bodies, joints and ropes have different names")
+        among = next(kinds for kinds in NAMED_APART if kind in kinds)
+        if any(name in getattr(self, other) for other in among):
+            those = f"{', '.join(among[:-1])} and {among[-1]}" if len(among) > 1 else among[0]
+            raise SceneError(f"the name {name!r} is taken; {those} have different names")
 
     def _body(self, who: str, what: str, name: str | None) -> BodyDescription:
         if not isinstance(name, str) or name not in self.bodies:

@@ -64,7 +64,7 @@ def add_sensor(scene: Owner, name: str, kind: Kind, on: str, **options: Unpack[S
         to, frame, count, field, elevations, reach, ignore, groups, width, height: as the class of that kind takes them.
     """
     who = f"sensor {name!r}"
-    scene._new_name(name)
+    scene._new_name(name, "sensors")
     if not isinstance(kind, str) or kind not in SENSORS:
         raise SceneError(f"{who}: kind is one of {', '.join(map(repr, SENSORS))}, got {kind!r}")
     taken = [p for p in inspect.signature(SENSORS[kind].__init__).parameters if p in SensorOptions.__annotations__]

@@ -174,7 +174,7 @@ def test_a_model_with_everything(model, tmp_path):
     assert (slide.limit.lower, slide.limit.upper, slide.damping) == (-1, 1, 0.1)
     assert abs(hinge.rest - np.radians(5)) < 1e-12 and hinge.stiffness == 2 and hinge.friction.static == 0.05
     assert hinge.drive.kp == 40 and hinge.drive.kd == 2 and spin.drive.armature == 0.5
-    assert isinstance(joints["ball joint"].joint, sh.Spherical) and isinstance(joints["loose"].joint, sh.Free)
+    assert isinstance(joints["ball"].joint, sh.Spherical) and isinstance(joints["loose"].joint, sh.Free)
     assert scene.gears["screw"].ratio == 3 and scene.springs["string"].rest == 0.7 and scene.springs["string"].stiffness == 30
     assert scene.inputs["push"].scale == 5 and scene.inputs["turn"].target == "joint/hinge.position"
     assert scene.options == {"dt": 0.004} and scene.gravity[2] == -9.8

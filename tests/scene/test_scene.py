@@ -56,6 +56,15 @@ def test_names():
         scene.add_body("world", sh.Sphere(1))
     with pytest.raises(sh.SceneError, match="non-empty string"):
         scene.add_body("", sh.Sphere(1))
+    scene.add_joint("box", sh.Revolute("y"), scene.world, "box", position=(0, 0, 0))  # a joint is not looked for among bodies
+    scene.add_spring("box", scene.world, "box", at_a=(0, 0, 1), stiffness=10.0)
+    with pytest.raises(sh.SceneError, match="the name 'box' is taken; joints and gears have different names"):
+        scene.add_joint("box", sh.Revolute("y"), scene.world, "box", position=(0, 0, 0))
+    with pytest.raises(sh.SceneError, match="the name 'box' is taken; bodies, frames and ropes have different names"):
+        scene.add_rope("box", (0, 0, 1), (0, 0, 0), segments=3)
+    sim = sh.Simulation(scene, dt=0.001)
+    sim.joint("box").position = 0.1
+    assert abs(sim.body("box").rotation[1]) == pytest.approx(np.sin(0.05))
     with pytest.raises(sh.SceneError, match=r"child 'bax' is no body of the scene; known: 'world', 'box'"):
         scene.add_joint("j", sh.Fixed(), scene.world, "bax", position=(0, 0, 0))
 

@@ -396,7 +396,7 @@ WRONG = {
     "sigma of its noise is 1 or 2 or 6 numbers, got 3": lambda s: s.add_sensor("n", "imu", "a", noise=Noise(sigma=(1, 2, 3))),
     "sigma of its noise is 1 numbers, got 2": lambda s: s.add_sensor("n", "lidar", "a", noise=Noise(sigma=(1, 2))),
     "noise is a Noise": lambda s: s.add_sensor("n", "imu", "a", noise=0.1),
-    "the name 'a' is taken": lambda s: s.add_sensor("a", "imu", "a"),
+    "the name 's' is taken; sensors have different names": lambda s: [s.add_sensor("s", "imu", "a") for _ in range(2)],
     "position is three finite numbers": lambda s: s.add_sensor("n", "imu", "a", position=(1, 2)),
     "Noise: sigma is at least 0.*got -1": lambda s: Noise(sigma=-1),
     "Noise: bias is finite": lambda s: Noise(bias=math.nan),
