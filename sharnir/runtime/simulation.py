@@ -19,6 +19,7 @@ from sharnir.core import summaries
 from sharnir.core.graphs import LOCK, Recorded
 from sharnir.core.journal import OfInit
 from sharnir.core.misspellings import ALSO_CALLED
+from sharnir.core.reading import Reading
 from sharnir.core.renamed import Former
 from sharnir.core.strided import columns
 from sharnir.core.world_reset import Image
@@ -648,9 +649,9 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
     def _out(self, values: np.ndarray) -> Any:
         """(worlds, …) as the user sees it."""
         if self.worlds > 1:
-            return values
+            return values.view(Reading)
         first = values[0]
-        return first.copy() if isinstance(first, np.ndarray) else float(first)
+        return first.copy().view(Reading) if isinstance(first, np.ndarray) else float(first)
 
     def _in(self, value: Any, size: int, who: str, what: str, state: bool = False) -> np.ndarray:
         """A user's value as (worlds, size), finite; a position, an angle or a speed (`state`) is not beyond `LARGEST` either."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.core import summaries
+from sharnir.core.reading import Reading
 from sharnir.core.renamed import Former
 from sharnir.core.spatial import cross, quat_conjugate, quat_rotate, unit_quat
 from sharnir.errors import LARGEST, Bound, SimulationError
@@ -58,8 +59,8 @@ class BodyView(Bound):
     def _value(self, field: str) -> Any:
         """The same, as the user sees it."""
         if self._rows is None:
-            return self._get(field)[0] if self._sim.worlds == 1 else self._get(field)
-        return self._rows[field].astype(float)
+            return (self._get(field)[0] if self._sim.worlds == 1 else self._get(field)).view(Reading)
+        return self._rows[field].astype(float).view(Reading)
 
     def _checked(self, value: Any, what: str, size: int = 3, state: bool = True) -> np.ndarray:
         return np.asarray(self._sim._in(value, size, f"body {self.name!r}", what, state))
