@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sharnir import learn as gym
     from sharnir import sensors as sensors
     from sharnir.collision.material import Material
+    from sharnir.core.precision import set_precision
     from sharnir.core.spatial import about, rpy
     from sharnir.engine.base import Report
     from sharnir.engine.direct.solver import SolverDirect
@@ -158,6 +159,7 @@ __all__ = [
     "rpy",
     "run_study",
     "sensors",
+    "set_precision",
     "terrain",
 ]
 
@@ -186,6 +188,7 @@ _WHERE = {
     "sharnir.runtime.split": "SplitSimulation",
     "sharnir.runtime.tolerances": "Tolerances",
     "sharnir.engine.base": "Report",
+    "sharnir.core.precision": "set_precision",
     "sharnir.core.spatial": "about rpy",
     "sharnir.study.fitting": "Fit fit",
     "sharnir.study.result": "StudyResult",

@@ -25,6 +25,8 @@ from typing import Any
 
 import warp as wp
 
+from sharnir.core.precision import VARIABLE
+
 PACKAGE = Path(__file__).parents[1]
 """The sources of sharnir."""
 PACKED = PACKAGE / "kernels"
@@ -53,7 +55,7 @@ def _digest() -> str:
     """Of the sources of the package, its precision, Warp and the processors."""
     root = PACKAGE
     found = hashlib.blake2b(digest_size=12)
-    about = (wp.__version__, platform.machine(), processor(), os.environ.get("SHARNIR_PRECISION", "double"))
+    about = (wp.__version__, platform.machine(), processor(), os.environ.get(VARIABLE, "double"))
     found.update(repr(about).encode())
     for folder, folders, files in os.walk(root):
         folders[:] = sorted(name for name in folders if name not in ("__pycache__", "examples"))  # a wheel has those inside
@@ -101,7 +103,7 @@ def about_here() -> dict[str, str]:
         "Warp": wp.__version__,
         "system": f"{platform.system()} {platform.machine()}",
         "processor": processor(),
-        "precision": os.environ.get("SHARNIR_PRECISION", "double"),
+        "precision": os.environ.get(VARIABLE, "double"),
     }
 
 

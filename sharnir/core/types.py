@@ -1,6 +1,6 @@
 """Scalar, vector and matrix types of every kernel, the Warp modules, and the line that tells a user that they compile.
 
-Double precision is the default; `SHARNIR_PRECISION=single` in the environment selects single precision (for GPU batches).
+Double precision is the default; `core.precision`, or `SHARNIR_PRECISION=single` in the environment, selects single precision.
 """
 
 import ctypes
@@ -19,6 +19,7 @@ from sharnir.core.graphs import LOCK, Threads
 from sharnir.core.headers import keep_headers
 from sharnir.core.kernel_cache import keep_hash, processor, recall_hash, refusal
 from sharnir.core.lazy_source import parse_when_needed
+from sharnir.core.precision import NAMES, VARIABLE
 from sharnir.core.shorten import RULES, shorten_ours
 from sharnir.core.trimming import Absent, leave_out, trim_modules
 from sharnir.core.warp_preamble import PREAMBLE
@@ -106,9 +107,9 @@ if hasattr(wp, "ModuleBuildOptions"):  # experimental in Warp 1.19: a later one 
 for _name in MODULES:
     wp.set_module_options(MODULE_OPTIONS, module=_name)
 
-PRECISION = os.environ.get("SHARNIR_PRECISION", "double")
-if PRECISION not in ("single", "double"):
-    raise ValueError(f"SHARNIR_PRECISION is {PRECISION!r}; allowed: 'single', 'double'")
+PRECISION = os.environ.get(VARIABLE, "double")
+if PRECISION not in NAMES:
+    raise ValueError(f"{VARIABLE} is {PRECISION!r}; allowed: 'single', 'double'")
 
 if PRECISION == "double":
     real, vec3, quat, mat33 = wp.float64, wp.vec3d, wp.quatd, wp.mat33d

@@ -19,6 +19,7 @@ from sharnir.core import summaries
 from sharnir.core.graphs import LOCK, Recorded
 from sharnir.core.journal import OfInit
 from sharnir.core.misspellings import ALSO_CALLED
+from sharnir.core.precision import check_precision
 from sharnir.core.reading import Reading
 from sharnir.core.renamed import Former
 from sharnir.core.strided import columns
@@ -81,7 +82,8 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         scene: a Scene, or a Model that was built from one.
         dt: step, s.
         solver: "direct" (whole trees in one pass, exact), "sequential" (impulses joint by joint, any topology alike),
-            or "auto": direct, unless very many loops meet on one tree. `solver_name` tells which it is; ropes without joints
+            or "auto": direct, but sequential where bodies touch (or wheels are ray cast) in a scene without joints, where ropes
+            touch, and where very many loops meet on one tree. `solver_name` tells which it is; ropes without joints and contact
             have one engine of their own, "rope", for every word.
         worlds, device: number of copies that run at once, and where ("cpu" or "cuda:0"; a list of devices shares them out, and
             makes a `SplitSimulation`).
@@ -89,6 +91,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
             `DivergenceError` (of several worlds that one stops, and is marked in `failed`), "warn" once, or "ignore".
         sleep: whether bodies, mechanisms and ropes at rest sleep until something wakes them (`SolverSequential`).
         tolerances: how exactly each step is solved, and in how many iterations; chosen for the scene if None (`Tolerances`).
+        precision: "single" or "double", to be sure of it: it is that of the process (`set_precision`), another is refused.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
         specialize: whether the steps of trees are compiled for this model (`SolverDirect`); None: on a GPU, where that can be.
     """
@@ -174,8 +177,11 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         device: str | Sequence[str] = "cpu",
         on_divergence: Literal["raise", "warn", "ignore"] = "raise",
         tolerances: Tolerances | None = None,
+        precision: Literal["single", "double"] | None = None,
         **options: Unpack[Options],
     ) -> None:
+        if precision is not None:
+            check_precision("Simulation", precision)
         if on_divergence not in ON_DIVERGENCE:
             raise SimulationError(f"on_divergence is one of {', '.join(map(repr, ON_DIVERGENCE))}, got {on_divergence!r}")
         word = asked_for(solver, method)
