@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from sharnir.runtime.simulation import Simulation
     from sharnir.runtime.split import SplitSimulation
     from sharnir.runtime.tolerances import Tolerances
+    from sharnir.scene.parts import Collider, Inertia, Rope, Visual
     from sharnir.scene.scene import Scene
     from sharnir.study.compare import Comparison, compare
     from sharnir.study.fitting import Fit, fit
@@ -84,6 +85,7 @@ __all__ = [
     "Box",
     "Capsule",
     "Cardan",
+    "Collider",
     "Comparison",
     "Compound",
     "Cone",
@@ -105,6 +107,7 @@ __all__ = [
     "Gear",
     "Health",
     "HydraulicCylinder",
+    "Inertia",
     "Joint",
     "Limit",
     "Material",
@@ -120,6 +123,7 @@ __all__ = [
     "Recording",
     "Report",
     "Revolute",
+    "Rope",
     "Scene",
     "SceneError",
     "SceneFileError",
@@ -146,6 +150,7 @@ __all__ = [
     "Track",
     "Tyre",
     "Universal",
+    "Visual",
     "Wheel",
     "about",
     "compare",
@@ -180,6 +185,7 @@ _WHERE = {
     "sharnir.runtime.measures": "Energy Momentum",
     "sharnir.model.model": "Control Model State",
     "sharnir.trainer.loop": "RealTime",
+    "sharnir.scene.parts": "Collider Inertia Rope Visual",
     "sharnir.scene.scene": "Scene",
     "sharnir.engine.sequential.solver": "SolverSequential",
     "sharnir.io.meshes": "Surface",

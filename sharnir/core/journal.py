@@ -7,11 +7,12 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from sharnir.core.misspellings import Checked, check_arguments
+from sharnir.errors import ArgumentError
 
 RULES = ("ignore", "set_pair", "tie_rope")
 """Methods of a scene that say something and are not called add_…."""
@@ -119,6 +120,32 @@ class Journaled:
         save_scene(own, path)
 
 
+class Part(Checked):
+    """Arguments that several calls have in common, as one object: it stands for those of its fields that are not None."""
+
+    argument: ClassVar[str]
+    """By which argument it is given."""
+    words: ClassVar[dict[str, str]]
+    """Arguments that its fields stand for, where they are called differently."""
+
+
+def spread(who: str, keywords: dict[str, Any]) -> dict[str, Any]:
+    """Arguments by name, parts among them replaced by what they stand for."""
+    parts = {word: part for word, part in keywords.items() if isinstance(part, Part)}
+    found = {word: value for word, value in keywords.items() if word not in parts}
+    for word, part in parts.items():
+        if word != part.argument:
+            raise ArgumentError(f"{who}: {word} is no {type(part).__name__}, that is given as {part.argument}=")
+        for key, value in vars(part).items():
+            own = part.words.get(key, key)
+            if value is None:
+                continue
+            if found.get(own) is not None:
+                raise ArgumentError(f"{who}: {own} is given twice, by {word}={type(part).__name__}({key}=…) and by {own}=")
+            found[own] = value
+    return found
+
+
 def _telling(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """A method that keeps what it was given once it has been carried out; what it calls itself does not count."""
 
@@ -128,6 +155,7 @@ def _telling(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def call(self: Any, *args: Any, **keywords: Any) -> Any:
+        keywords = spread(f"Scene.{name}", keywords)
         if self._inside:
             return method(self, *args, **keywords)
         if not anything:

@@ -50,6 +50,7 @@ from sharnir.scene.joint_placement import (
     joint_frames,
     neighbours,
 )
+from sharnir.scene.parts import Collider, Inertia, Rope, Visual
 from sharnir.scene.tables import body_table, gear_table, spring_table
 from sharnir.scene.wheels import add_belt, raycast_wheel
 from sharnir.sensors.table import SensorDescription, add_sensor
@@ -114,7 +115,7 @@ class Scene(Journaled):
         *,
         mass: float | None = None,
         density: float | None = None,
-        inertia: Any = None,
+        inertia: Inertia | Any = None,
         com: Sequence[float] | None = None,
         position: Sequence[float] | None = None,
         rotation: Sequence[float] | None = None,
@@ -123,12 +124,12 @@ class Scene(Journaled):
         motion: Literal["dynamic", "fixed", "kinematic"] = "dynamic",
         path: Callable[[float], Any] | None = None,
         material: Material | None = None,
-        collision: Shape | Sequence[Shape] | None = None,
+        collision: Shape | Sequence[Shape] | Collider | None = None,
         collide: bool | None = None,
         group: int | tuple[int, int] | Sequence[tuple[int, int]] | None = None,
         surface_velocity: Sequence[float] | None = None,
         color: Sequence[float] | str | None = None,
-        visual: Shape | Sequence[Shape] | str | None = None,
+        visual: Shape | Sequence[Shape] | str | Visual | None = None,
         drag_area: float = 0.0,
         strict: bool = True,
     ) -> str:
@@ -137,22 +138,22 @@ class Scene(Journaled):
         Args:
             shape: gives mass properties (and a picture); density 1000 kg/m³ unless `mass` or `density` is given.
             mass: kg. Without a shape and without `inertia` the body is a point mass.
-            inertia: kg·m² about the centre of mass, in the body's frame, (3, 3) or its diagonal; overrides the shape's.
+            inertia: kg·m² about the centre of mass, in the body's axes, (3, 3), its diagonal or an `Inertia`; the shape's if None.
             com: centre of mass in the body's frame, m; the shape's if not given.
             position, rotation: pose of the body's own frame: m, unit quaternion (x, y, z, w); the origin, or the start of `path`.
             velocity: of the centre of mass, m/s, world axes. angular_velocity: rad/s, world axes.
             motion: "dynamic", "fixed", or "kinematic" (prescribed: it pushes and is not pushed).
             path: of a kinematic body, time (s) → (position, rotation), or position alone.
             material: how its surface rubs and bounces; `Material()` if None.
-            collision: what touches others, a shape or several in the body's frame; `shape` if None. A `Mesh` is its triangles on
-                a body that does not move, and its convex hull on one that does, or convex parts (`Mesh(…, decompose=True)`).
+            collision: what touches others, a shape or several in the body's frame, or a `Collider`; `shape` if None. A `Mesh` is
+                its triangles on a body that stays, its convex hull on one that moves, or parts (`Mesh(…, decompose=True)`).
             collide: False: it touches nothing. True: as None, and turns contact on (see Scene).
             group: bits of the groups it belongs to (1 if None), or (those, bits of the groups it touches), or a list of such
                 pairs, one per shape of `collision`.
             surface_velocity: of its surface, as of a conveyor, m/s, in the body's axes.
             color: in pictures: (red, green, blue) from 0 to 1, or "#rrggbb".
             visual: what it looks like, if not like its shape: a file (.glb, .obj, .stl, …) in m and the body's axes, with its
-                colours and textures, a `Surface(file, scale, position=…, rotation=…)`, or shapes. It weighs and touches nothing.
+                colours and textures, a `Surface(file, scale, position=…, rotation=…)`, shapes, a `Visual`. It touches nothing.
             drag_area: c_d A, m², by which air that flows past (`sim.wind`) drags on it: ½ ρ c_d A |w − v| (w − v), N.
             strict: False: an inertia that no body has (one moment above the sum of the others) is taken as it is.
         """
@@ -402,6 +403,7 @@ class Scene(Journaled):
         attach: tuple[str | None, str | None] = (None, None), clamp: tuple[Any, Any] = (False, False),
         reel: Literal["start", "end"] | None = None, longest: float | None = None, winch: tuple[str, float] | None = None,
         velocity: Any = (0.0, 0.0, 0.0), material: Material | None = None, collide: bool = True,
+        like: Rope | None = None,
     ) -> str:  # fmt: skip
         """Add a rope that does not stretch, bends and twists. Returns its name.
 
@@ -428,7 +430,10 @@ class Scene(Journaled):
                 A negative radius winds the other way. Beyond `longest`, and when all is in, the rope slips.
             velocity: m/s, one for all or one a point.
             material: how its surface rubs; `Material()` if None. collide: False: it touches nothing; never what holds it.
+            like: what it is made of, a `Rope` that several have in common, in place of the words of its fields.
         """
+        if like is not None:  # the fields of a Rope are among the arguments, and it is not (`Journaled`)
+            raise SceneError(f"rope {name!r}: like is a Rope, got {like!r}")
         self._new_name(name, "ropes")
         who = f"rope {name!r}"
         rope = roping.describe(
