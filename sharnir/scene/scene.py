@@ -138,7 +138,7 @@ class Scene(Journaled):
         Args:
             shape: gives mass properties (and a picture); density 1000 kg/m³ unless `mass` or `density` is given.
             mass: kg. Without a shape and without `inertia` the body is a point mass.
-            inertia: kg·m² about the centre of mass, in the body's axes, (3, 3), its diagonal or an `Inertia`; the shape's if None.
+            inertia: kg·m² about the centre of mass, body's axes, (3, 3), its diagonal, or an `Inertia`; the shape's if None.
             com: centre of mass in the body's frame, m; the shape's if not given.
             position, rotation: pose of the body's own frame: m, unit quaternion (x, y, z, w); the origin, or the start of `path`.
             velocity: of the centre of mass, m/s, world axes. angular_velocity: rad/s, world axes.
