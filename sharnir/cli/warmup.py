@@ -56,6 +56,7 @@ KERNELS: tuple[tuple[str, str, int | None], ...] = (
     ("model.kinematics", "read_joints", None),
     ("engine.articulated.functions", "kinematics", None),
     ("sensors.kernels", "measure_probes", None),
+    ("collision.contact_table", "fill_contacts", None),
 )
 """Where one kernel of each module stands, the longest compiles first: file of sharnir, name, argument of what makes it."""
 

@@ -16,6 +16,7 @@ from sharnir.core import summaries
 from sharnir.core.renamed import Former
 from sharnir.errors import SceneWarning, SimulationError, StepWarning
 from sharnir.geometry.shapes import Shape
+from sharnir.runtime.contact_arrays import ContactArrays
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -63,6 +64,7 @@ class ContactMonitor:
         self._names = np.array(sorted(sim.model.body_names, key=sim.model.body_names.__getitem__), dtype=object)
         self.watched: list[Watched] = []
         self._queries: Queries | None = None
+        self._arrays: ContactArrays | None = None
         self._warn_of_overlaps()
         self._look()
 
@@ -82,6 +84,8 @@ class ContactMonitor:
         ropes = self._ropes if self._sim._on_cpu else None
         self._room = None if ropes is None else tuple(getattr(ropes, n).numpy() for n in ("lost", "most", "pairs", "crowded"))
         self._full = FULL * self._data.capacity
+        if self._arrays is not None:
+            self._arrays.make_room()
         self._sim._views = None
 
     def points(self, world: int = 0) -> ContactPoints:
@@ -138,8 +142,21 @@ class ContactMonitor:
         first = np.concatenate([self._names[body], names[other]])
         return first, names[owner], point, n, gap, of(t.impulse) / self._solver.dt, slip
 
+    @property
+    def all_worlds(self) -> ContactArrays:
+        """Contacts of all worlds after the last step."""
+        if self._arrays is None:
+            self._arrays = ContactArrays(self._sim)
+        self._arrays.update()
+        return self._arrays
+
     def force(self, a: str, b: str | None = None) -> Any:
         """(3,) N on body a, of all that touch it or of body b; (worlds, 3) of several worlds."""
+        bodies = self._sim.model.body_names
+        if self._sim.worlds > 1 and a in bodies and (b is None or b in bodies):
+            if b is None:
+                return np.array(self.all_worlds.table.body_force.numpy()[bodies[a]], float)
+            return np.array(self.all_worlds.between(a, (b,))._force.numpy(), float)
         out = np.zeros((self._sim.worlds, 3))
         for w in range(self._sim.worlds):
             found = self.points(w)
@@ -238,6 +255,24 @@ class ContactMonitor:
             self._grow_ropes(0)
 
 
+class ContactReader:
+    """Contacts of a simulation: called, those of one world; `arrays`, those of all."""
+
+    __slots__ = ("_sim",)
+
+    def __init__(self, sim: Owner) -> None:
+        self._sim = sim
+
+    def __call__(self, world: int = 0) -> ContactPoints:
+        """Points of contact of a world after the last step: bodies, point, normal, gap, force, slip."""
+        return self._sim._touch("contacts").points(world)  # type: ignore[no-any-return]
+
+    @property
+    def arrays(self) -> ContactArrays:
+        """Contacts of all worlds after the last step as arrays on the device, and their sums on each body."""
+        return self._sim._touch("contacts.arrays").all_worlds  # type: ignore[no-any-return]
+
+
 class ContactAccess:
     """The part of a Simulation that is about contact."""
 
@@ -249,9 +284,10 @@ class ContactAccess:
         def body(self, name: str) -> Any:
             """The body of that name."""
 
-    def contacts(self, world: int = 0) -> ContactPoints:
-        """Points of contact of a world after the last step: bodies, point, normal, gap, force, slip."""
-        return self._touch("contacts").points(world)
+    @property
+    def contacts(self) -> ContactReader:
+        """Contacts after the last step: `sim.contacts(world)`, the points of one world; `sim.contacts.arrays`, those of all."""
+        return ContactReader(self)
 
     def contact_force(self, a: str, b: str) -> Any:
         """Force (N, world axes) on body or rope `a` by body or rope `b`, mean over the last step."""
