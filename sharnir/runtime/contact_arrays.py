@@ -57,7 +57,7 @@ class ContactArrays(Bound):
     ones; the sums stay.
     """
 
-    __slots__ = ("_between", "_collider", "_host", "_replay", "_sim", "_slot_radius", "_table", "_views")
+    __slots__ = ("_between", "_collider", "_host", "_impacts", "_replay", "_sim", "_slot_radius", "_table", "_views")
 
     def __init__(self, sim: Owner) -> None:
         self._sim, self._collider, self._table = sim, sim.solver.collider, ContactTable()
@@ -70,7 +70,7 @@ class ContactArrays(Bound):
             owner = np.searchsorted(ropes.first, slots, side="right") - 1
             radii = np.array([rope.radius for rope in ropes.described], np_real)[owner]
         self._slot_radius = wp.array(radii, dtype=real, device=sim.model.device)
-        self._replay = Recorded(self._launch, sim.model.device)
+        self._replay, self._impacts = Recorded(self._launch, sim.model.device), sim.solver.touch
         with LOCK:
             load_modules([fill_contacts.module], sim.model.device)
         self.make_room()
@@ -109,6 +109,9 @@ class ContactArrays(Bound):
     def update(self) -> None:
         """Bring all arrays up to date with the last step; `sim.contacts.arrays` does so itself."""
         self._sim._settled()
+        if self._impacts is not self._sim.solver.touch:  # made when the solver is bound to its arrays
+            self._impacts = self._sim.solver.touch
+            self._replay.forget()
         self._replay()
 
     def between(self, body: str, others: str | Iterable[str]) -> ForceBetween:

@@ -116,6 +116,25 @@ def test_memory_stays_where_it_is(solver):
     assert np.shares_memory(np.from_dlpack(held["force"]), held["force"])
 
 
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_impacts_count_where_arrays_were_asked_for_before_the_first_step(solver):
+    scene = sh.Scene()
+    scene.add_ground(material=sh.Material(restitution=0.5))
+    scene.add_body("ball", sh.Sphere(0.1), mass=1.0, position=(0, 0, 0.15), velocity=(0, 0, -2.0))
+    sim = sh.Simulation(scene, DT, worlds=2, solver=solver)
+    arrays, ball = sim.contacts.arrays, sim.model.body_names["ball"]
+    assert not arrays.count.any()
+    impulse = np.zeros((2, 3))
+    for step in range(40):
+        if step == 10:
+            sim.body("ball").mass = 1.0  # tables of the solver are made anew
+        sim.step()
+        impulse += DT * sim.contacts.arrays.body_force[:, ball]
+        assert np.array_equal(arrays.body_force[1, ball], sim.contacts(1).force.sum(0))
+    gained = sim.body("ball").velocity[:, 2] + 2.0 + 9.81 * 40 * DT
+    assert np.allclose(impulse[:, 2], gained, rtol=1e-9) and (gained > 3.0).all()
+
+
 def test_forces_between_bodies_are_opposite_and_are_those_of_pairs():
     sim = simulation("direct")
     sim.run(0.5)

@@ -227,7 +227,10 @@ class SolverSequential(Solver):
             self._bind(state, control)
         if "read" not in self._graphs:
             self._graphs["read"] = self._capture(self._read)
+        impacts = None if self.touch is None else wp.clone(self.touch.blow)
         self._replay(self._graphs["read"], 1)
+        if impacts is not None:  # those of the last step are reported until the next one is made
+            wp.copy(self.touch.blow, impacts)
 
     def begin_anew(self, state: State) -> None:
         """Begin the next step from the velocities of the pose."""
