@@ -176,6 +176,9 @@ def add_input(
         kind, pattern, value = split_target(f"input {given.name!r}", word)
         found = [n for n in known[kind] if n == pattern or fnmatchcase(n, pattern)]
         if not found:
+            if kind == "joint" and pattern.endswith(".drive"):
+                meant = f"{kind}/{pattern.removesuffix('.drive')}.{value}"
+                raise SceneError(f"input {given.name!r}: the target {word!r} is written {meant!r}, without 'drive'")
             there = ", ".join(map(repr, known[kind])) or "none"
             raise SceneError(f"input {given.name!r}: no {kind} is named {pattern!r} ({word!r}); known: {there}")
         for n in found if kind == "joint" else ():
