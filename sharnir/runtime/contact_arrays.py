@@ -85,7 +85,8 @@ class ContactArrays(Bound):
         fill(self._table, self._sim.model, points, " ".join(CONTACT_FIELDS))
         for name in ("body_a", "body_b"):
             getattr(self._table, name).fill_(-1)
-        self._host, self._views = Host(self._table, self._sim._on_cpu), {}
+        self._host = Host(self._table, self._sim._on_cpu)
+        self._views: dict[str, Any] = {}
         self._replay.forget()
 
     def _launch(self) -> None:

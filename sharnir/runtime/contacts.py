@@ -91,7 +91,8 @@ class ContactMonitor:
     def points(self, world: int = 0) -> ContactPoints:
         """All points of a world."""
         if not (isinstance(world, int) and 0 <= world < self._sim.worlds):
-            raise SimulationError(f"contacts(world): a world from 0 to {self._sim.worlds - 1}, got {world!r}")
+            hint = f"; of one body: sim.body({world!r}).contact_force and .touching" if isinstance(world, str) else ""
+            raise SimulationError(f"contacts(world): the number of a world, 0 to {self._sim.worlds - 1}, got {world!r}{hint}")
         c, n = self._data, int(self._data.count.numpy()[world])
 
         def of(array: Any) -> np.ndarray:
@@ -263,6 +264,13 @@ class ContactReader:
     def __init__(self, sim: Owner) -> None:
         self._sim = sim
 
+    def __repr__(self) -> str:
+        return "<contacts: sim.contacts() has those of one world, sim.contacts.arrays those of all>"
+
+    def __getattr__(self, name: str) -> Any:
+        """What is not there, with where it is."""
+        raise AttributeError(f"sim.contacts has no {name!r}: call sim.contacts() for one world, or take sim.contacts.arrays")
+
     def __call__(self, world: int = 0) -> ContactPoints:
         """Points of contact of a world after the last step: bodies, point, normal, gap, force, slip."""
         return self._sim._touch("contacts").points(world)  # type: ignore[no-any-return]
@@ -289,9 +297,9 @@ class ContactAccess:
         """Contacts after the last step: `sim.contacts(world)`, the points of one world; `sim.contacts.arrays`, those of all."""
         return ContactReader(self)
 
-    def contact_force(self, a: str, b: str) -> Any:
-        """Force (N, world axes) on body or rope `a` by body or rope `b`, mean over the last step."""
-        for name in (a, b):
+    def contact_force(self, a: str, b: str | None = None) -> Any:
+        """Force (N, world axes) on body or rope `a` by body or rope `b`, or by all that touches it, mean over the last step."""
+        for name in (a,) if b is None else (a, b):
             self._touches(name)
         return self._touch("contact_force").force(a, b)
 

@@ -198,3 +198,17 @@ def test_what_is_not_there_is_refused_by_name():
     bare.add_body("stone", sh.Sphere(0.1), mass=1.0)
     with pytest.raises(sh.SimulationError, match=r"contacts\.arrays: bodies of this scene do not touch"):
         sh.Simulation(bare, DT).contacts.arrays  # noqa: B018
+
+
+def test_contacts_that_are_asked_for_in_another_way_are_said_to_be_elsewhere():
+    sim = simulation("direct")
+    sim.run(0.2)
+    with pytest.raises(AttributeError, match=r"call sim\.contacts\(\) for one world, or take sim\.contacts\.arrays"):
+        sim.contacts.count  # noqa: B018
+    with pytest.raises(sh.SimulationError, match=r"0 to 2, got 'lower'; of one body: sim\.body\('lower'\)\.contact_force"):
+        sim.contacts("lower")
+    assert np.array_equal(sim.contact_force("lower"), sim.body("lower").contact_force)
+    alone = sh.Simulation(yard(), DT)
+    alone.run(0.2)
+    assert np.allclose(alone.contact_force("lower"), alone.body("lower").contact_force)
+    assert repr(alone.contacts).startswith("<contacts: sim.contacts()")
