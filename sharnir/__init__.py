@@ -230,7 +230,9 @@ if not TYPE_CHECKING:  # or every word would be right
         elif name in _REMOVED:
             raise AttributeError(f"sharnir.{name} was {_REMOVED[name]}")
         else:
-            raise AttributeError(f"module 'sharnir' has no attribute {name!r}; known: {', '.join(__all__)}")
+            from sharnir.core.misspellings import meant
+
+            raise AttributeError(f"module 'sharnir' has no attribute {name!r}{meant(name, __all__)}; known: {', '.join(__all__)}")
         globals()[name] = value
         return value
 

@@ -16,6 +16,8 @@ ALSO_CALLED = {
     "angvel": "angular_velocity", "torque": "effort", "tau": "effort", "mu": "friction", "frictionloss": "friction",
     "bounce": "restitution", "elasticity": "restitution", "range": "limit", "motor": "drive", "actuator": "drive",
     "servo": "drive", "timestep": "dt", "time_step": "dt", "link": "body", "anchor": "position", "weight": "mass",
+    "Hinge": "Revolute", "Pin": "Revolute", "Slider": "Prismatic", "Slide": "Prismatic", "Ball": "Spherical", "Weld": "Fixed",
+    "Cuboid": "Box", "World": "Scene", "Sim": "Simulation",
 }  # fmt: skip
 """What other engines call things."""
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.collision import material
+from sharnir.core.misspellings import ALSO_CALLED
 from sharnir.errors import SceneError
 from sharnir.geometry import shapes, terrain
 from sharnir.io import meshes
@@ -84,7 +85,7 @@ def machines() -> list[str]:
 def meant(word: str, known: Iterable[str]) -> str:
     """What to say of a word that is not known."""
     known = list(known)
-    near = get_close_matches(word, known, 1)
+    near = [ALSO_CALLED[word]] if ALSO_CALLED.get(word) in known else get_close_matches(word, known, 1)
     return f"is {near[0]!r} meant?" if near else f"allowed: {', '.join(known)}"
 
 

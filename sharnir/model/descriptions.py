@@ -87,16 +87,28 @@ def vector(value: Any, who: str, what: str) -> np.ndarray:
     return v.copy()  # the user's own array may be changed later
 
 
+COLORS = {
+    "black": "#1a1a1a", "white": "#f5f5f5", "gray": "#808080", "silver": "#c0c0c0", "red": "#cc2b2b", "orange": "#f28c1e",
+    "yellow": "#f2cc2e", "green": "#2e9e44", "cyan": "#2bb5c4", "blue": "#2b5fcc", "purple": "#7d3fb0", "pink": "#e87fb0",
+    "brown": "#7a4e2d",
+}  # fmt: skip
+"""Colours by name, as paint looks in daylight."""
+
+
 def as_color(value: Any, who: str) -> tuple[float, float, float] | None:
-    """Red, green and blue from 0 to 1 of three (or, with opacity, four) such numbers or of "#rrggbb"; None stays None."""
+    """Red, green and blue from 0 to 1 of three (or, with opacity, four) such numbers, "#rrggbb" or a name; None stays None."""
     if value is None:
         return None
+    if isinstance(value, str):
+        value = COLORS.get(value, value)
     if isinstance(value, str) and re.fullmatch("#[0-9a-fA-F]{6}", value):
         given = np.array([int(value[i : i + 2], 16) / 255 for i in (1, 3, 5)])
     else:
         given = as_numbers(value)
     if given.shape not in ((3,), (4,)) or not np.all((given >= 0) & (given <= 1)):
-        raise SceneError(f"{who}: color is (red, green, blue) from 0 to 1, or '#rrggbb', got {value!r}")
+        raise SceneError(
+            f"{who}: color is (red, green, blue) from 0 to 1, '#rrggbb' or one of {', '.join(COLORS)}, got {value!r}"
+        )
     return float(given[0]), float(given[1]), float(given[2])
 
 

@@ -203,7 +203,7 @@ class RopeView(Bound):
         pulls = self._rows(self._now.pull, 0)
         ways = [tangents(q) for q in self._rows(self._now.rotation, 0)]
         over = [np.where(s < 0, 1.0, -1.0) for s in self._rows(self._now.span, 0)]
-        return self._shown([(p * d).sum(-1) * o / self._sim.dt for p, d, o in zip(pulls, ways, over, strict=True)])
+        return self._shown([(p * d).sum(-1) * o / self._sim.dt + 0.0 for p, d, o in zip(pulls, ways, over, strict=True)])
 
     @property
     def end_force(self) -> Any:

@@ -56,7 +56,7 @@ class Visual(Part):
 
     Args:
         shapes: a file (.glb, .obj, …), a `Surface`, or shapes; the body's own if None.
-        color: (red, green, blue) from 0 to 1, or "#rrggbb".
+        color: (red, green, blue) from 0 to 1, "#rrggbb" or a name ("red").
     """
 
     shapes: Shape | Surface | Sequence[Shape] | str | None = None

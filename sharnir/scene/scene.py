@@ -151,7 +151,7 @@ class Scene(Journaled):
             group: bits of the groups it belongs to (1 if None), or (those, bits of the groups it touches), or a list of such
                 pairs, one per shape of `collision`.
             surface_velocity: of its surface, as of a conveyor, m/s, in the body's axes.
-            color: in pictures: (red, green, blue) from 0 to 1, or "#rrggbb".
+            color: in pictures: (red, green, blue) from 0 to 1, "#rrggbb" or a name ("red").
             visual: what it looks like, if not like its shape: a file (.glb, .obj, .stl, …) in m and the body's axes, with its
                 colours and textures, a `Surface(file, scale, position=…, rotation=…)`, shapes, a `Visual`. It touches nothing.
             drag_area: c_d A, m², by which air that flows past (`sim.wind`) drags on it: ½ ρ c_d A |w − v| (w − v), N.

@@ -31,7 +31,7 @@ def yard() -> sh.Scene:
 def simulation(solver: str) -> sh.Simulation:
     """Worlds that differ: in the second the upper box is in the air, in the third it is heavier."""
     sim = sh.Simulation(yard(), DT, worlds=WORLDS, solver=solver)
-    position = sim.body("upper").position
+    position = sim.body("upper").position.copy()
     position[1] += (0, 0, 0.5)
     sim.body("upper").position = position
     sim.body("upper").mass = np.array([1.0, 1.0, 3.0])
