@@ -97,7 +97,8 @@ MODULES = (
     "sharnir.kinematics", "sharnir.ode", "sharnir.ode_rough", "sharnir.queries", "sharnir.rays", "sharnir.rope",
     "sharnir.rope_energy", "sharnir.rope_touch", "sharnir.sensors", "sharnir.tree",
     "sharnir.trees", "sharnir.trees_all", "sharnir.trees_around", "sharnir.trees_balls", "sharnir.trees_rows",
-    "sharnir.trees_links", "sharnir.trees_roped", "sharnir.trees_rows_all", "sharnir.tracer", "sharnir.waking", "sharnir.worlds",
+    "sharnir.trees_links", "sharnir.trees_roped", "sharnir.trees_roped_touching", "sharnir.trees_rows_all", "sharnir.tracer",
+    "sharnir.waking", "sharnir.worlds",
 )  # fmt: skip
 """Warp modules of the library's kernels. They have no adjoints, which halves their compile; a caller's own kernels do."""
 MODULE_OPTIONS: dict[str, Any] = {"enable_backward": False}

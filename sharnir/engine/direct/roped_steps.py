@@ -7,7 +7,8 @@ import warp as wp
 
 from sharnir.core.kernel_cache import emitted
 from sharnir.core.types import EPSILON, alone, inline_less, real
-from sharnir.engine.direct.roped import RopedTree, roped_calls
+from sharnir.engine.direct.roped import roped_calls
+from sharnir.engine.direct.roped_data import RopedTree
 from sharnir.engine.rope.data import BODY, DRIVEN, LOOP, PORT, RopeSettings, RopeStep, RopeTable
 from sharnir.engine.rope.energy_kernels import note_velocities
 from sharnir.engine.rope.kernels import ropes_untouched
@@ -22,8 +23,9 @@ from sharnir.engine.tree.storage import ROW, ROW_APART
 from sharnir.model.model import DYNAMIC, Control, Model, State, fill
 from sharnir.model.rope_state import ROPE_STATE_FIELDS, RopeState
 
-MODULE = "sharnir.trees_roped"
-inline_less(MODULE, slp=False)
+MODULES = ("sharnir.trees_roped", "sharnir.trees_roped_touching")  # the second with contacts
+for _name in MODULES:
+    inline_less(_name, slp=False)
 
 
 def covers(ropes: Any) -> bool:
@@ -83,14 +85,15 @@ def bind(
     links = [link_of[b] if motion[b] == DYNAMIC else -1 for b in range(len(motion))]
     x.held, x.held_body, x.held_link = len(bodies), ints(bodies), ints([links[b] for b in bodies])
     x.link_of = ints(links)
-    first = (ROW + ROW_APART + sum(LINK_FIELDS.values())) * (t.links + 1) + sum(WORK.values()) * len(tables.closures)
+    first = (ROW + ROW_APART + sum(LINK_FIELDS.values())) * (t.links + 1)
+    x.closure_size, x.principal = sum(WORK.values()), int(model.collision is not None)
     rows = {c.item: tables.tables["row_start"][n] for n, c in enumerate(tables.closures) if c.kind == ROPE}
     at = [first + len(PER_ROW) * rows[k] + PER_ROW.index("rest") if k in rows else -1 for k in range(ropes.count)]
     x.end_row, x.row_size = ints(at), len(PER_ROW)
     x.hung = wp.zeros((HUNG_SIZE * t.links, worlds), dtype=real, device=device)
     x.ends = wp.zeros((END_SIZE * ropes.count, worlds), dtype=real, device=device)
     fill(x, model, len(bodies), "mean_l mean_a")
-    fill(x, model, None, "what wrong judged tries fewest all stuck stalls verdict last again elapsed lost")
+    fill(x, model, None, "what wrong judged tries fewest all stuck stalls verdict last again elapsed lost scaled open")
     x.tree = alone(t, TreeStep, device)
     x.rope, x.safe = alone(s, RopeStep, device), alone(safe, RopeStep, device)
     return x, (s, safe)
@@ -129,21 +132,22 @@ def end_call(x: wp.array(dtype=RopedTree), w: int):
     note_velocities(x[0].rope, w)
 
 
-_kernel: list[Any] = []
+_kernels: dict[str, Any] = {}
 
 
-def roped_kernel() -> Any:
-    """The kernel for any forest, with rows beside it, on which ropes hang."""
-    if not _kernel:
+def roped_kernel(touches: int = 0) -> Any:
+    """The kernel for any forest, with rows beside it, on which ropes hang; `touches` 1: with contacts of bodies."""
+    name = MODULES[touches]
+    if name not in _kernels:
 
         def emit() -> str:
             from sharnir.engine.tree import exact_rows
             from sharnir.engine.tree.code import ROPED, Loop
 
-            how = {"rows": True, "ropes": True, "more": True}
-            return Loop(CPP, ROPED, pushed=True, kinds=BESIDE, second_gear=exact_rows, **how).simulation()
+            how = {"rows": True, "ropes": True, "more": True, "touches": bool(touches)}
+            return Loop(CPP, ROPED, pushed=True, kinds=BESIDE, second_gear=None if touches else exact_rows, **how).simulation()
 
         given = Given(RopedTree, tree_of, begin_call, restart, end_call, wake_by_caller, fall_asleep)
-        _kernel.append(make_kernel(emitted(MODULE, emit), MODULE, True, rows=True, given=given))
-        _kernel[0].module.options |= OPTIONS
-    return _kernel[0]
+        _kernels[name] = make_kernel(emitted(name, emit), name, True, rows=True, touches=bool(touches), given=given)
+        _kernels[name].module.options |= OPTIONS
+    return _kernels[name]

@@ -133,7 +133,7 @@ class Trees:
 
     @staticmethod
     def cover(model: Model) -> bool:
-        """Whether all of a model is trees, rows beside them, and ropes that `roped_steps` covers, these without contacts and
+        """Whether all of a model is trees, rows beside them, and ropes that `roped_steps` covers and that touch nothing, these
         on a CPU, in double precision; contacts elsewhere where `CONTACT_EVERYWHERE`.
 
         Loops that can move in their start pose alone are left to the former passes: motion there costs gaps of second order,
@@ -142,10 +142,11 @@ class Trees:
         """
         if model.ropes is not None:
             from sharnir.engine.direct.roped_steps import covers
+            from sharnir.engine.rope.touch_tables import touches
 
             still = not (model.bodies.motion.numpy() == DYNAMIC).any()
             rods = any(kind.mask and not kind.v_size for kind in model.joint_kinds)
-            if model.collision is not None or not covers(model.ropes) or still or (rods and model.redundant):
+            if touches(model) or not covers(model.ropes) or still or (rods and model.redundant):
                 return False
         known = PRECISION == "double" and bool(wp.get_device(model.device).is_cpu)
         known = known or (model.ropes is None and (model.collision is None or CONTACT_EVERYWHERE))
@@ -274,11 +275,11 @@ class Trees:
         solver._kernel = self._generic_kernel()
         solver._blocks = {"block_dim": TOGETHER} if solver.collider is not None and wp.get_device(device).is_cuda else {}
         load_modules([solver._kernel.module], device)
-        if solver.collider is not None and m.worlds > 1 and not solver._blocks:
+        if solver.collider is not None and m.worlds > 1 and not solver._blocks and m.ropes is None:
             return self._a_memory_each(t), t
         self._give_memory(t)
         if m.ropes is not None:
-            from sharnir.engine.direct.roped import RopedTree
+            from sharnir.engine.direct.roped_data import RopedTree
             from sharnir.engine.direct.roped_steps import bind
 
             roped, self._kept_ropes = bind(t, self._tables, m, state, control, self.plan.link_of, solver.rope_caps)
@@ -336,7 +337,7 @@ class Trees:
         if m.ropes is not None:
             from sharnir.engine.direct.roped_steps import roped_kernel
 
-            return roped_kernel()
+            return roped_kernel(m.collision is not None)
         more = int(m.drives.count) > 0 or bool(m.cable_names) or bool(m.casts)
         return generic_kernel(more, kinds, bool(self.closures), self.model.collision is not None)
 

@@ -16,9 +16,9 @@ from sharnir.emit.program import QUOTIENTS, UNDEFINED, Program
 from sharnir.engine.tree.contact_rows import LawLoopTree
 from sharnir.engine.tree.forest import FREE, INERTIAL, JOINT_LAWS, LAWS, ONE_AXIS, PRESCRIBED, SEVERAL, TURNING, Forest
 from sharnir.engine.tree.history import FIRST, KEPT
-from sharnir.engine.tree.islands import note_momenta, restore_momenta
+from sharnir.engine.tree.islands import clear_raised, note_momenta, pay_raising, restore_momenta
 from sharnir.engine.tree.ropes import TABLES as ROPE_TABLES
-from sharnir.engine.tree.ropes import RopedLoopTree
+from sharnir.engine.tree.ropes import RopedLawTree, RopedLoopTree
 from sharnir.engine.tree.row_storage import RowLoopTree
 from sharnir.engine.tree.step import close_pose, finish, guess, place_links, project, repair_limits, report, solve, step
 from sharnir.engine.tree.storage import (
@@ -239,6 +239,8 @@ class Form:
                 if tree.laws_are_rows:  # what is hit hits others
                     place_links(tree)
                     tree.rows.choose_impacts()
+                    if tree.ropes:
+                        p.say(tree.ropes.snap_first)
                 project(tree)
                 if tree.laws_are_rows:
                     p.say(tree.rows.note_unsolved)
@@ -253,7 +255,8 @@ class Form:
             guess(tree)
             p.say("renew = false; overlaps = false;" if tree.laws_are_rows else "renew = false;")
         if tree.ropes:
-            p.say(f"if (kept) {{ kept = false; {tree.ropes.feed} {self.grow()} }}")
+            grow = f"if (within == real(0.0)) {self.grow()}" if tree.laws_are_rows else self.grow()
+            p.say(f"if (kept) {{ kept = false; {tree.ropes.feed} {grow} }}")
 
     def close(self) -> None:
         """Poses that stand open."""
@@ -264,11 +267,16 @@ class Form:
                 return
             place_links(tree)
             note_momenta(tree)
+            if tree.ropes:
+                clear_raised(tree)
             with self.program.block("if (overlaps) {"):
                 repair_limits(tree)
             close_pose(tree)
             place_links(tree)
             restore_momenta(tree)
+            if tree.ropes:
+                pay_raising(tree)
+                tree.ropes.slow()
 
     def resize(self, factor: str) -> str:
         """C++: the step is longer by a factor."""
@@ -285,12 +293,18 @@ if (within > real(0.0) || part < real(1.0)) part *= real(0.5); else size /= 2;
 {self.resize("real(0.5)")}
 continue; }}"""
 
+    def is_whole(self) -> str:
+        """C++: whether the part that is made is a whole step."""
+        of_laws = " && part == real(1.0) && within == real(0.0)" if self.tree.laws_are_rows else ""
+        return f"size == {self.finest}{of_laws}"
+
     def meet_impact(self) -> None:
         """A step in which something bounces is divided when that is closed; there, at once, is an impact."""
         self.program.say("if (cuts < most_cuts) {")
         self.tree.rows.find_impact()
-        self.program.say(f"""if (until == real(0.0)) {{ ++cuts; failed = 0; stopped = 1; restarted = true; continue; }}
-if (until < real(1.0)) {{ ++cuts; failed = 0; part *= until; tolerance *= until;
+        undo = self.tree.ropes.miss(self.is_whole()) if self.tree.ropes else ""
+        self.program.say(f"""if (until == real(0.0)) {{ ++cuts; failed = 0; stopped = 1; restarted = true; {undo} continue; }}
+if (until < real(1.0)) {{ ++cuts; failed = 0; {undo} part *= until; tolerance *= until;
 {self.resize("until")}
 continue; }} }}""")
 
@@ -345,12 +359,11 @@ if (grown > size) {{ {self.resize("real(grown/size)")} size = grown; }} }}"""
                 missed = f"({missed} || astray)"
             p.say(f"if ({missed} && !(coarse && count >= most)) {{")
             if tree.ropes:
-                p.say(tree.ropes.miss(f"size == {self.finest}"))
+                p.say(tree.ropes.miss(self.is_whole()))
             more = "if (onward > real(0.0)) { onward = real(0.0); restarted = true; continue; }"
             p.say(f"failed = 0; {'' if tree.ropes else more}")  # what is expected of ropes would be the same
             p.say("onward = real(1.0);")
-            whole = f"size == {self.finest}" + (" && part == real(1.0) && within == real(0.0)" if tree.laws_are_rows else "")
-            p.say(f"if ({whole}) {{ {self.store()} }}")
+            p.say(f"if ({self.is_whole()}) {{ {self.store()} }}")
             p.say(self.divide())
             if tree.ropes:
                 p.say(tree.ropes.stop(missed))
@@ -504,7 +517,9 @@ class Loop(Form):
         touches: bool = False, more: bool = False, ropes: bool = False,
     ) -> None:  # fmt: skip
         self.program, self.source, self.real = Program(remembers=not rows, shared=SHARED), source, real
-        form: Any = LawLoopTree if touches else RopedLoopTree if ropes else RowLoopTree if rows else LoopTree
+        form: Any = RowLoopTree if rows else LoopTree
+        if touches or ropes:
+            form = RopedLawTree if touches and ropes else LawLoopTree if touches else RopedLoopTree
         kept = {"more": more} if rows else {}
         self.tree: LoopTree = form(self.program, own_axes, factor_always, kinds, pushed, second_gear, **kept)
         if isinstance(self.tree, LawLoopTree):

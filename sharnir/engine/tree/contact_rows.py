@@ -35,7 +35,7 @@ from sharnir.emit.algebra import ZERO, Symmetric, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, minimum, node, select, sqrt, value
 from sharnir.engine.tree.cast_rows import press_wheel, release_wheels, share_wheel, strike_wheel, turn_wheels
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, ROLLING, SPINNING
-from sharnir.engine.tree.islands import find_islands
+from sharnir.engine.tree.islands import find_groups, find_islands
 from sharnir.engine.tree.row_storage import TABLE, ClosureView, RowLoopTree, table_of_world
 from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches, choose, length
 from sharnir.engine.tree.speed_rows import PUSHED, SpeedRows
@@ -631,6 +631,10 @@ if (wp::abs(now - {self._place("high", "r")}) > settled*now) ++changed; }}""")
         """The island of every link."""
         at = self.tree.row_start["island"]
         self.program.forget(find_islands(lambda link: f"number({self.tree.row_place(link)} + {at})"))
+
+    def find_groups(self) -> None:
+        at = self.tree.row_start["island"]
+        self.program.forget(find_groups(lambda link: f"number({self.tree.row_place(link)} + {at})"))
 
     def free_islands(self) -> Iterator[Any]:
         """The links that number islands."""

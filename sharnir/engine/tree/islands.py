@@ -18,7 +18,7 @@ from typing import Any
 from sharnir.emit.algebra import Symmetric, Vector, cross, dot
 from sharnir.emit.expressions import maximum, minimum, select, sqrt
 from sharnir.engine.tree.closures import FRICTION, LIMIT
-from sharnir.engine.tree.forest import FREE
+from sharnir.engine.tree.forest import FREE, PRESCRIBED
 
 LARGEST = 2.0  # factor of relative velocities, at most
 FIXED = -1  # island of the ground, and of what it touches
@@ -33,6 +33,16 @@ for (int c = 0; c < n_closures; ++c) if (t_kind[c] != {FRICTION} && t_kind[c] !=
 const real one = t_a[c] < 0 ? real({FIXED}) : {a}, two = t_b[c] < 0 ? real({FIXED}) : {b};
 const real less = wp::min(one, two), more = wp::max(one, two);
 if (less < more) for (int i = 0; i < links; ++i) if (kinds[i] >= 0 && {i} == more) {i} = less; }}"""
+
+
+def find_groups(at: Callable[[str], str]) -> str:
+    """C++ that finds, likewise, what is coupled otherwise than by the ground; of no group are links on prescribed motions."""
+    i, base, a, b = (at(link) for link in ("i", "bases[i]", "t_a[c]", "t_b[c]"))
+    return f"""for (int i = 0; i < links; ++i) if (kinds[i] >= 0)
+{i} = kinds[i] == {PRESCRIBED} ? real({FIXED}) : bases[i] >= 0 && {base} >= real(0.0) ? {base} : real(i);
+for (int c = 0; c < n_closures; ++c) if (t_kind[c] != {FRICTION} && t_kind[c] != {LIMIT} && t_a[c] >= 0 && t_b[c] >= 0) {{
+const real less = wp::min({a}, {b}), more = wp::max({a}, {b});
+if (less >= real(0.0) && less < more) for (int i = 0; i < links; ++i) if (kinds[i] >= 0 && {i} == more) {i} = less; }}"""
 
 
 def note_momenta(tree: Any) -> None:
@@ -72,6 +82,45 @@ def restore_momenta(tree: Any) -> None:
             before, after, v = island.sum_angular, island.old_angular, island.sum_linear
             link.V = v + cross(after, arm) + (link.V - v - cross(before, arm)) * s
             link.W = after + (link.W - before) * s
+
+
+def clear_raised(tree: Any) -> None:
+    """Nothing is displaced yet; what turning will change of the kinetic energy counts as what is raised."""
+    for link in tree.links():
+        link.raised = -kinetic(link) - height_energy(tree, link)
+
+
+def kinetic(link: Any) -> Any:
+    """Kinetic energy of a link, times ¼ h²."""
+    return (dot(link.V, link.V) * link.mass + dot(link.W, link.inertia_w @ link.W)) * 0.5
+
+
+def height_energy(tree: Any, link: Any) -> Any:
+    """Energy of a link by gravity, times ¼ h²."""
+    return -(dot(link.origin + link.com_w, tree.gravity) * link.mass)
+
+
+def pay_raising(tree: Any) -> None:
+    """Take from kinetic energy what displacements raised, in all that is coupled but by the ground; `raised` becomes the factor.
+
+    Beside ropes nothing else need take as much in a step: what friction at points takes may be less.
+    """
+    rows = tree.rows
+    rows.find_groups()
+    for link in tree.links():
+        link.sum_mass = link.sum_energy = 0.0
+    for link in tree.links():
+        for group in rows.island_of(link):
+            energy = kinetic(link)
+            group.sum_energy = group.sum_energy + energy
+            group.sum_mass = group.sum_mass + link.raised + energy + height_energy(tree, link)
+    for link in tree.links():
+        link.raised = 1.0
+        for group in rows.island_of(link):
+            raised, energy = group.sum_mass, group.sum_energy
+            counts = (raised > 0.0) & (energy > 0.0)
+            s = select(counts, sqrt(maximum(1.0 - raised / select(counts, energy, 1.0), 0.0)), 1.0)
+            link.V, link.W, link.raised = link.V * s, link.W * s, s
 
 
 def sum_momenta(tree: Any) -> None:

@@ -15,15 +15,19 @@ from typing import Any
 from sharnir.emit.algebra import ZERO, Matrix, Symmetric, Vector
 from sharnir.emit.expressions import select, value
 from sharnir.engine.tree.closures import ROPE, ROWS
+from sharnir.engine.tree.contact_rows import WITH_LAWS, LawLoopTree, LawRows
+from sharnir.engine.tree.islands import FIXED
 from sharnir.engine.tree.row_storage import LoopRows, RowLoopTree
-from sharnir.engine.tree.rows import CLOSURES, Kind, Wrenches, assemble, factor_rows
-from sharnir.engine.tree.storage import FIRST_RATE
+from sharnir.engine.tree.rows import CLOSURES, Kind, Wrenches
+from sharnir.engine.tree.storage import FARTHEST, FIRST_RATE
 
 HUNG = {"f": 3, "n": 3, "A": 9, "B": 9, "C": 9, "D": 9}
 """Of a link: what it lacks for the ropes on it, about its origin; the derivative of that by half its displacement and turn."""
 ACT, RATE, SOFT, GAP, PER_ROW = 0, 12, 24, 27, 28
 """Of a row of an end: its impulses on both links and its derivative, as in `rows`; compliances; half the gap."""
 HUNG_SIZE, END_SIZE = sum(HUNG.values()), ROWS[ROPE] * PER_ROW
+JOINTS = 3  # what velocities are projected for, beside `rope.energy_bodies`
+HARDLY = 0.5 * FARTHEST  # change of ropes, at most, with which passes go on
 UNMET = 1e-3  # change of the last pass of a step that was not made to its end, at least
 ROUNDS = 60  # in which velocities are projected, at most, until no element of a rope is pressed
 TABLES = f"""#define hung(i, k) both.hung.data[({HUNG_SIZE}*(i) + (k))*worlds + w]
@@ -76,37 +80,66 @@ class RopeEnd(Kind):
         return ZERO
 
 
-class RopedRows(LoopRows):
-    """Rows of any forest, those of ropes' ends among them."""
+class PrincipalRopeEnd(RopeEnd):
+    """The same along the principal axes of the rope's mobility: a row of its own yields by its own impulse alone."""
 
-    kinds = CLOSURES | {ROPE: RopeEnd()}
+    def softness(self, c: Any, k: int) -> Any:
+        return c.rows.rope_number(c, k, SOFT + k)
+
+
+class EndRows:
+    """What rows with those of ropes' ends have in common."""
+
+    own = True  # whether a row's own compliance is added to the response, not kept with the row
+    program: Any
 
     def rope_number(self, c: Any, k: int, n: int) -> Any:
         """A number of the k-th row of a rope's end."""
         return self.program.read(f"rope_end(x.closure_item.data[{c.at}], {PER_ROW * k + n})")
 
-    def factor(self) -> None:
-        assemble(self.tree)
+    def soften(self: Any) -> None:
         for c in self.closures():
             with self.program.block(f"if (t_kind[{c.at}] == {ROPE}) {{"):
                 row = self.whole("row_start", c.at)
                 for k in range(ROWS[ROPE]):
-                    for j in range(k + 1):
+                    for j in range(k + 1 if self.own else k):
                         at = self.entry(self.plus(row, k), self.plus(row, j))
                         self.put("lower", at, self.get("lower", at) + self.rope_number(c, k, SOFT + j))
                         if j < k:
                             self.put("upper", at, self.get("upper", at) + self.rope_number(c, j, SOFT + k))
-        factor_rows(self.tree)
 
     def undefined(self) -> list[str]:
-        return [*super().undefined(), "#undef hung", "#undef rope_end"]
+        return [*super().undefined(), "#undef hung", "#undef rope_end"]  # type: ignore[misc]
+
+
+class RopedRows(EndRows, LoopRows):
+    """Rows of any forest, those of ropes' ends among them."""
+
+    kinds = CLOSURES | {ROPE: RopeEnd()}
+
+
+class RopedLawRows(EndRows, LawRows):
+    """The same with rows of laws, of contacts among them."""
+
+    kinds = WITH_LAWS | {ROPE: PrincipalRopeEnd()}
+    own = False
+
+    def find_islands(self) -> None:
+        """Islands on which ropes hang are not free: their momentum goes to the ropes."""
+        super().find_islands()
+        at = self.tree.row_start["island"]
+        of = f"number({self.tree.row_place('{}')} + {at})"
+        self.program.forget(f"""for (int n = 0; n < both.held; ++n) {{ const int link = both.held_link.data[n];
+if (link < 0 || kinds[link] < 0) continue;
+const real found = {of.format("link")};
+for (int i = 0; i < links; ++i) if (kinds[i] >= 0 && {of.format("i")} == found) {of.format("i")} = real({FIXED}); }}""")
 
 
 class Ropes:
     """The ropes of a tree of emitted code: calls of device code, and what that left for the links."""
 
     def __init__(self, tree: Any) -> None:
-        self.program = tree.program
+        self.program, self.laws = tree.program, tree.laws_are_rows
 
     def call(self, name: str, more: str = "") -> str:
         """C++ that calls a function of `rope_runtime`."""
@@ -126,12 +159,16 @@ class Ropes:
     keep = "if (roped_keep_0(t, w) > 0 && !stopped) stopped = -1;\nkept = true; prepared = false;"
     go_back = "if (broken) roped_go_back_0(t, w);\n"
 
+    # what hits something in the instant in which elements become taut is not thrown back
+    snap_first = f"if (!last_impact && both.what.data[w] != {JOINTS}) {{ bounce = real(0.0); }}"
+
     def miss(self, whole: str) -> str:
-        return f"{{ const int whole = {whole}; roped_miss_0(t, w, whole); }} prepared = false;"
+        return f"{{ const int undone = {whole}; roped_miss_0(t, w, undone); }} prepared = false;"
 
     def stop(self, missed: str) -> str:
         """C++: no passes are left, which is a caller's cap: nothing moves in the rest of the step, and the report tells it."""
         rest = f"failed = 0; restarted = true; left = 0; left_over = wp::max(change, real({UNMET}));"
+        rest += " within = real(0.0);" if self.laws else ""
         return f"if ({missed}) {{ {self.miss('0')} {rest} continue; }}"
 
     def hung(self, link: Any) -> tuple[Any, ...]:
@@ -145,13 +182,52 @@ class Ropes:
 
     def hung_inertia(self, link: Any) -> tuple[Symmetric, Matrix, Symmetric]:
         """A, H, I of what hangs on a link where nothing moves."""
-        _, _, A, _, C, D = self.hung(link)
-        return Symmetric.upper(A), C, Symmetric.upper(D)
+        _, _, A, B, C, D = self.hung(link)
+        if not self.laws:
+            return Symmetric.upper(A), C, Symmetric.upper(D)
+        A, H, I = (Matrix([[x * 0.5 for x in r] for r in m.rows]) for m in (A + A.T, C + B.T, D + D.T))
+        return Symmetric.upper(A), H, Symmetric.upper(I)
+
+    def inward(self) -> None:
+        """Ropes eliminated towards the links; with new factors where the forest has such."""
+        if self.laws:
+            self.program.say("both.again.data[w] = !factor;")
+        self.tell("roped_inward")
+
+    def stand(self) -> None:
+        """Ropes where they stand, before velocities are projected."""
+        self.tell("roped_stand", ", h")
+
+    def stand_closing(self) -> None:
+        """Ropes where they stand, before links are displaced."""
+        self.tell("roped_stand_closing", ", h")
+
+    @property
+    def open(self) -> Any:
+        """The largest square of a gap of ropes, as an angle."""
+        return value("(both.open.data[w]*both.open.data[w]*per_metre*per_metre)")
+
+    def raise_links(self) -> None:
+        """Ropes follow links that are displaced."""
+        self.tell("roped_raise")
+
+    def slow(self) -> None:
+        """Ropes are slowed as the links that hold them."""
+        self.tell("roped_slow")
+
+    def throw_back(self, bounce: Any) -> Any:
+        """Ropes leave an impact as links do; returns what they lost, as energies of links are scaled."""
+        if bounce is not None:
+            self.program.say("real thrown = real(0.0);")
+            self.program.write("thrown", bounce)
+            self.tell("roped_throw", ", thrown")
+        return value("(both.lost.data[w]*real(0.25)*h*h)")
 
     def follow(self) -> None:
         """Ropes follow the links; where elements are slack that were taken to be taut, or the reverse, passes go on."""
         moved = f"{self.call('roped_follow', ', pass, changed')}*tolerance*(pass == 0 ? real({1.0 / FIRST_RATE!r}) : real(1.0))"
-        self.program.forget(f"{{ const real moved = {moved}; if (!(change >= moved)) change = moved; }}")
+        far = f"if (moved > real({HARDLY})) moved = real({HARDLY});" if self.laws else ""  # as much in tolerances that are coarse
+        self.program.forget(f"{{ real moved = {moved}; {far} if (!(change >= moved)) change = moved; }}")
         self.program.forget("""{ const int verdict = both.verdict.data[w];
 if (verdict == 2) { failed = 1; break; }
 if (verdict > 0) { pass = -1; continue; }
@@ -190,3 +266,16 @@ class RopedLoopTree(RowLoopTree):
     def project_rounds(self) -> Iterator[Any]:
         yield from self.ropes.rounds()
         self.note_lost(value("(both.lost.data[w]*real(0.25)*h*h)"))
+
+
+class RopedLawTree(LawLoopTree):
+    """Code that loops over the links of any forest, with ropes, rows beside it and laws that are rows; by symmetric factors."""
+
+    make_rows = RopedLawRows
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        self.ropes = Ropes(self)
+
+    def project_rounds(self) -> Iterator[Any]:
+        yield from self.ropes.rounds()

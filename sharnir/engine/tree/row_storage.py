@@ -38,7 +38,7 @@ LINK_FIELDS |= {f"path_{part}{k}": 3 for k in range(MOST) for part in PATH}
 LINK_FIELDS |= {"split_l": 3, "split_a": 3}
 # of islands, at the link that numbers them (`islands`)
 LINK_FIELDS |= dict.fromkeys(("island_point", "sum_moment", "sum_linear", "sum_angular", "old_angular"), 3)
-LINK_FIELDS |= {"sum_inertia": 6} | dict.fromkeys(("island", "sum_mass", "sum_energy", "old_energy"), 1)
+LINK_FIELDS |= {"sum_inertia": 6} | dict.fromkeys(("island", "sum_mass", "sum_energy", "old_energy", "raised"), 1)
 VECTORS = (
     "start_a", "start_b", "start", "arm_a", "arm_b", "line", "line_1", "force", "blow", "slip", "turns_a", "turns_b", "roll_a",
     "roll_b",
@@ -154,7 +154,11 @@ class RowMath:
     def factor(self) -> None:
         """Factors of the response of all rows."""
         assemble(self.tree)
+        self.soften()
         factor_rows(self.tree)
+
+    def soften(self) -> None:
+        """Add compliances that couple rows to the response."""
 
     def solve(self) -> None:
         """What changes the impulses of all rows, in `rest`, where their gaps are."""

@@ -56,7 +56,7 @@ def solve(tree: Any) -> None:
             if tree.ropes:
                 tree.ropes.tell("roped_begin")
         if tree.ropes:
-            tree.ropes.tell("roped_inward")
+            tree.ropes.inward()
         if tree.rows:
             evaluate_rows(tree)
         for _ in tree.in_second_gear():
@@ -75,6 +75,8 @@ def solve(tree: Any) -> None:
                 close_rows(tree, factor)
             tree.clear_change()
             update_twists(tree, correct)
+            if tree.ropes:
+                tree.ropes.follow()
         if tree.rows and tree.rows.more:
             judge_runs(tree)
         for _ in tree.when_suspect():
@@ -252,6 +254,8 @@ def carried_momentum(tree: Any, link: Any, f: Vector, n: Vector) -> tuple[Vector
         f, n = f - link.take("row_f"), n - link.take("row_n")
     if tree.ropes:
         hung_f, hung_n, *_ = tree.ropes.hung(link)
+        if not tree.laws_are_rows:  # where a pose is closed, links alone are displaced
+            hung_f, hung_n = unless(tree.closing, hung_f), unless(tree.closing, hung_n)
         f, n = f + hung_f, n + hung_n
     return f, n
 
@@ -383,8 +387,12 @@ def project(tree: Any) -> None:
                 link.V, link.W = v, w
         tree.stands = False
         if tree.rows:
+            if tree.ropes and tree.laws_are_rows:
+                tree.rows.note_taken(tree.ropes.throw_back(None))
             tree.rows.pay_lifting()
             tree.rows.note_impacts()
+        if tree.ropes and tree.laws_are_rows:
+            tree.note_lost(tree.ropes.throw_back(tree.rows.bounce))
         for link in tree.links():
             for joint in link.joints():
                 if isinstance(joint, OneAxis | SeveralAxes):
@@ -398,7 +406,7 @@ def fit_speeds(tree: Any) -> None:
     """The twists nearest to those of the links that fit the joints."""
     stand(tree)
     if tree.ropes:
-        tree.ropes.tell("roped_stand")
+        tree.ropes.stand()
     if tree.rows:
         begin_rows(tree)
         evaluate_rows(tree)
@@ -444,8 +452,12 @@ def close_pose(tree: Any) -> None:
         rounds = tree.rounds(CLOSINGS)
         for _ in rounds:
             stand(tree)
+            if tree.ropes and tree.laws_are_rows:
+                tree.ropes.stand_closing()
             begin_rows(tree)
             evaluate_rows(tree)
+            if tree.ropes and tree.laws_are_rows:
+                tree.rows.raise_open(tree.ropes.open, 0.0)
             rounds.leave(tree.rows.is_closed())
             for link in tree.links():
                 for joint in link.joints():
@@ -453,6 +465,8 @@ def close_pose(tree: Any) -> None:
             compute_momenta_once(tree, True)
             close_rows(tree, True)
             update_twists(tree, displace)
+            if tree.ropes and tree.laws_are_rows:
+                tree.ropes.raise_links()
             for link in tree.links():
                 if tree.laws_are_rows:
                     moved = (link.u + cross(link.g, link.com_mean)) * 2.0

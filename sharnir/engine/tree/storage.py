@@ -57,6 +57,8 @@ from sharnir.laws.axis import not_
 
 FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
 GEAR = 16  # steps that are made in second gear before the first is tried again
+STALE_WITH_ROPES = 0.05  # of the error before: where a pass leaves more, factors of ropes are made anew
+EARLY = 8  # passes for which factors of ropes beside contacts are always made anew
 STALLS = 4  # passes in turn that do not reduce the error: then the exact derivative is needed
 SHARPER, SHARPEST = 0.3, 1e-6  # by how much friction is smoothed less in each pass, and at least, of its speed
 TRIES = 3  # of that with the exact derivative, each more slowly than the last; one without
@@ -498,6 +500,7 @@ class Emitted(Stage):
                 p.say(f"if (tries > 0 && patience <= {PATIENCE // 4}) {{ {anew} smooth = real(1.0); pass = 1;")
                 p.say(f"sharper = tries == {TRIES} || gear == 0 ? real({SHARPER}) : wp::sqrt(sharper); --tries; }}")
                 stale = " || stale" if self.laws_are_rows else ""
+                stale += f" || pass < {EARLY}" if self.ropes and self.laws_are_rows else ""
                 p.say(f"const bool factor = pass == 0 || changed > 0{stale}; one = patience == 0; wrong = 0; changed = 0;")
             else:
                 p.say("const bool factor = pass == 0;")
@@ -509,7 +512,7 @@ class Emitted(Stage):
                 p.say("else if (change <= real(0.5)*before || stalls == 2) { smooth *= sharper; stalls = 0; pass = 1; }")
                 p.say("else { ++stalls; pass = 1; } }")
             if self.laws_are_rows:
-                p.say("stale = pass > 1 && !(change <= real(0.5)*before);")
+                p.say(f"stale = pass > 1 && !(change <= real({STALE_WITH_ROPES if self.ropes else 0.5})*before);")
             settled: Any = value("(changed == 0)", "bool") if laws else True
             change, before = p.read("change"), p.read("before")
             p.leave(is_converged(value("(pass == 0)", "bool"), change, before, value("tolerance"), value("rounding")) & settled)

@@ -1,0 +1,320 @@
+"""Ropes in the steps of trees: what these read and write, and what a rope is to the links that hold it (theory: ropes).
+
+A rope's own quantities are those of `rope.chain`: velocities v of the end of the step, turns φ of elements, impulses. To the tree
+it hands impulses times ¼h, and takes from it δu, δθ, half the displacement and half the turn of a link's end pose: in a rope
+whose mean velocities have the weight ϑ at the end they are ½hϑ times (δv, φ). Where velocities are projected, ½h times them, and
+impulses are times ½h.
+"""
+
+import warp as wp
+
+from sharnir.core.spatial import unit
+from sharnir.core.types import mat33, real, vec3
+from sharnir.engine.rope.chain import bring_back, eliminate, follow
+from sharnir.engine.rope.data import BODY, LOOP, ROPE, UNHELD, RopeStep
+from sharnir.engine.rope.ends import clear_ties
+from sharnir.engine.rope.energy import (
+    rope_pose,
+)
+from sharnir.engine.rope.means import cayley
+from sharnir.engine.rope.passes import tie_bodies
+from sharnir.engine.rope.terms import skew
+from sharnir.engine.tree.ropes import END_SIZE, GAP, HUNG_SIZE, JOINTS, PER_ROW, RATE, SOFT
+from sharnir.engine.tree.row_storage import LINK_FIELDS
+from sharnir.engine.tree.runtime import MEMORY_APART, MEMORY_ROW, TreeStep, memory_of, recall, recall_triple
+from sharnir.engine.tree.storage import START, offsets
+
+FIT_JOINTS = wp.constant(JOINTS)  # what velocities are projected for, beside those of `rope.energy_bodies`
+AT_V, AT_W, AT_U, AT_G, AT_COM, AT_COM_MEAN, AT_R = (
+    wp.constant(START[n]) for n in ("V", "W", "u", "g", "com_w", "com_mean", "R")
+)
+OF_ROWS = wp.constant(sum(LINK_FIELDS.values()))
+AT_ORIGIN = wp.constant(offsets(LINK_FIELDS)["origin"])
+HUNG, END, ROW, ROW_RATE, ROW_SOFT, ROW_GAP = (wp.constant(k) for k in (HUNG_SIZE, END_SIZE, PER_ROW, RATE, SOFT, GAP))
+
+
+@wp.struct
+class RopedTree:
+    """All that steps of trees on which ropes hang read and write. Kernels have it as an array of one element."""
+
+    tree: wp.array(dtype=TreeStep)
+    rope: wp.array(dtype=RopeStep)
+    safe: wp.array(dtype=RopeStep)  # with a state to go back to
+    held: wp.int32  # bodies that hold ropes
+    held_body: wp.array(dtype=wp.int32)
+    held_link: wp.array(dtype=wp.int32)  # −1: it does not yield
+    link_of: wp.array(dtype=wp.int32)  # [body] −1: likewise
+    end_row: wp.array(dtype=wp.int32)  # [rope] where the change of the impulse of its last end's first row is in the memory,
+    # after what closures have there; −1
+    row_size: wp.int32  # from there to the next row
+    closure_size: wp.int32  # what a closure has there
+    principal: wp.int32  # 1: rows of last ends are along the principal axes of the rope's mobility
+    scaled: wp.array(dtype=real)  # [world] s, the step by which twists of links are scaled
+    hung: wp.array2d(dtype=real)  # [number of the link, world] see `engine.tree.ropes.HUNG`
+    ends: wp.array2d(dtype=real)  # [number of the rope, world] see `engine.tree.ropes.ACT`
+    mean_l: wp.array2d(dtype=vec3)  # [held, world] half the displacement of its centre of mass that factors are made for, and
+    mean_a: wp.array2d(dtype=vec3)  # half its turn
+    what: wp.array(dtype=wp.int32)  # [world] what velocities are projected for
+    wrong: wp.array(dtype=wp.int32)  # [world] elements that were not slack or taut as they were taken to be
+    judged: wp.array(dtype=wp.int32)  # [world] rounds in which there were some; and of `slack.all_at_once`
+    tries: wp.array(dtype=wp.int32)
+    fewest: wp.array(dtype=wp.int32)
+    all: wp.array(dtype=wp.int32)
+    stuck: wp.array(dtype=wp.int32)  # [world] rounds among them that follow passes which do not converge
+    stalls: wp.array(dtype=wp.int32)  # [world] passes in which changes hardly fell
+    verdict: wp.array(dtype=wp.int32)  # [world] what becomes of passes: `GO_ON` …
+    last: wp.array(dtype=real)  # [world] m/s, change of the last pass
+    again: wp.array(dtype=wp.int32)  # [world] 1: the next pass will do with the factors there are
+    elapsed: wp.array(dtype=real)  # [world] s, parts of the step that were made
+    lost: wp.array(dtype=real)  # [world] J, kinetic energy of ropes that a projection took
+    open: wp.array(dtype=real)  # [world] m, by which elements miss their points at most, where poses are closed
+
+
+# ---- bodies that hold ropes --------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def origin_of(t: wp.array(dtype=TreeStep), i: int, w: int) -> vec3:
+    """Where a link's frame is."""
+    first = (MEMORY_ROW + MEMORY_APART) * (t[0].links + 1) + OF_ROWS * (i + 1) + AT_ORIGIN
+    out = vec3(real(0.0))
+    for k in range(3):
+        out[k] = t[0].memory[(first + k) * t[0].memory_number + memory_of(t, w)]
+    return out
+
+
+@wp.func
+def start_bodies(x: wp.array(dtype=RopedTree), w: int):
+    """Bodies that hold ropes where a part of the step begins, as links have them."""
+    t = x[0].tree
+    s = x[0].rope
+    per = real(2.0) / x[0].scaled[w]
+    for n in range(x[0].held):
+        i = x[0].held_link[n]
+        if i >= 0:
+            b = x[0].held_body[n]
+            R = mat33(real(0.0))
+            for k in range(9):
+                R[k // 3, k % 3] = recall(t, i, AT_R + k, w)
+            s[0].body_state.rotation[b, w] = wp.normalize(wp.quat_from_matrix(R) * wp.quat_inverse(t[0].own_turn[i, w]))
+            s[0].body_state.position[b, w] = origin_of(t, i, w) + recall_triple(t, i, AT_COM, w)
+            s[0].body_state.velocity[b, w] = recall_triple(t, i, AT_V, w) * per
+            s[0].body_state.spin[b, w] = recall_triple(t, i, AT_W, w) * per
+
+
+@wp.func
+def end_bodies(x: wp.array(dtype=RopedTree), w: int):
+    """Bodies that hold ropes where mean twists of the links lead."""
+    t = x[0].tree
+    s = x[0].rope
+    h = s[0].h[w]
+    per = real(2.0) / h
+    falls = t[0].settings.gravity[w] * (real(0.25) * h * h)
+    for n in range(x[0].held):
+        i = x[0].held_link[n]
+        if i >= 0:
+            b = x[0].held_body[n]
+            g = recall_triple(t, i, AT_G, w)
+            mean = recall_triple(t, i, AT_U, w) + wp.cross(g, recall_triple(t, i, AT_COM_MEAN, w))
+            x[0].mean_l[n, w] = mean
+            x[0].mean_a[n, w] = g
+            mean = mean + falls
+            s[0].body.x[b, w] = s[0].body_state.position[b, w] + mean * real(2.0)
+            s[0].body.turn[b, w] = g * real(2.0)
+            s[0].body.q[b, w] = unit(cayley(g * real(2.0)) * s[0].body_state.rotation[b, w])
+            s[0].body.v[b, w] = (mean * real(2.0) - recall_triple(t, i, AT_V, w)) * per
+            s[0].body.w[b, w] = (g * real(2.0) - recall_triple(t, i, AT_W, w)) * per
+
+
+@wp.func
+def end_poses(x: wp.array(dtype=RopedTree), w: int):
+    """Ropes where their velocities and those of the bodies lead, ropes on which others hang first."""
+    s = x[0].rope
+    end_bodies(x, w)
+    for o in range(s[0].ropes.count):
+        rope_pose(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w)
+
+
+# ---- tables of the links and of the rows beside them -------------------------------------------------------------------------
+
+
+@wp.func
+def clear_hung(x: wp.array(dtype=RopedTree), w: int, numbers: int):
+    """Nothing hangs on links: the first so many numbers of each."""
+    for n in range(x[0].held):
+        i = x[0].held_link[n]
+        if i >= 0:
+            for k in range(numbers):
+                x[0].hung[HUNG * i + k, w] = real(0.0)
+
+
+@wp.func
+def lack(x: wp.array(dtype=RopedTree), i: int, w: int, f: vec3, n: vec3):
+    """Add to what a link lacks for its ropes, about its origin."""
+    for k in range(3):
+        x[0].hung[HUNG * i + k, w] = x[0].hung[HUNG * i + k, w] + f[k]
+        x[0].hung[HUNG * i + 3 + k, w] = x[0].hung[HUNG * i + 3 + k, w] + n[k]
+
+
+@wp.func
+def steepen(x: wp.array(dtype=RopedTree), i: int, w: int, A: mat33, B: mat33, C: mat33, D: mat33):
+    """Add to the derivative of that."""
+    at = HUNG * i + 6
+    for k in range(9):
+        x[0].hung[at + k, w] = x[0].hung[at + k, w] + A[k // 3, k % 3]
+        x[0].hung[at + 9 + k, w] = x[0].hung[at + 9 + k, w] + B[k // 3, k % 3]
+        x[0].hung[at + 18 + k, w] = x[0].hung[at + 18 + k, w] + C[k // 3, k % 3]
+        x[0].hung[at + 27 + k, w] = x[0].hung[at + 27 + k, w] + D[k // 3, k % 3]
+
+
+@wp.func
+def put(x: wp.array(dtype=RopedTree), at: int, w: int, v: vec3):
+    for k in range(3):
+        x[0].ends[at + k, w] = v[k]
+
+
+@wp.func
+def principal_axes(x: wp.array(dtype=RopedTree), G: mat33) -> mat33:
+    """Principal axes of a mobility, as columns; those of the world, where rows are along these."""
+    zero = real(0.0)
+    one = real(1.0)
+    axes = mat33(one, zero, zero, zero, one, zero, zero, zero, one)
+    if x[0].principal == 1:
+        axes, _sizes = wp.eig3((G + wp.transpose(G)) * real(0.5))
+    return axes
+
+
+@wp.func
+def row_axis(x: wp.array(dtype=RopedTree), k: int, j: int, w: int) -> vec3:
+    """Along which the j-th row of a last end is."""
+    at = END * k + ROW * j + 6
+    return vec3(x[0].ends[at, w], x[0].ends[at + 1, w], x[0].ends[at + 2, w])
+
+
+@wp.func
+def put_gaps(x: wp.array(dtype=RopedTree), k: int, w: int, gap: vec3):
+    """Half the gap of the rows of a last end."""
+    for j in range(3):
+        x[0].ends[END * k + ROW * j + ROW_GAP, w] = wp.dot(row_axis(x, k, j, w), gap)
+
+
+@wp.func
+def put_rows(x: wp.array(dtype=RopedTree), k: int, w: int, mean: vec3, end: vec3, held: vec3, held_end: vec3, soft: real):
+    """The rows of a rope's last end: arms of the first end and of the last, at the mean and at the end; all but their gaps."""
+    s = x[0].rope
+    X = s[0].work.last_X[k, w]
+    Y = s[0].work.last_Y[k, w]
+    P = s[0].work.last_P[k, w]
+    Q = s[0].work.last_Q[k, w]
+    G = wp.inverse(s[0].work.G[k, w]) * soft
+    axes = principal_axes(x, G)
+    G = wp.transpose(axes) * G * axes
+    for j in range(3):
+        at = END * k + ROW * j
+        e = vec3(axes[0, j], axes[1, j], axes[2, j])
+        l = -(X * e)
+        put(x, at, w, l)
+        put(x, at + 3, w, wp.cross(mean, l) - Y * e)
+        put(x, at + 6, w, e)
+        put(x, at + 9, w, wp.cross(held, e))
+        l = -(wp.transpose(P) * e)
+        put(x, at + ROW_RATE, w, l)
+        put(x, at + ROW_RATE + 3, w, wp.cross(end, l) - wp.transpose(Q) * e)
+        put(x, at + ROW_RATE + 6, w, e)
+        put(x, at + ROW_RATE + 9, w, wp.cross(held_end, e))
+        put(x, at + ROW_SOFT, w, vec3(G[j, 0], G[j, 1], G[j, 2]))
+
+
+@wp.func
+def row_impulse(x: wp.array(dtype=RopedTree), k: int, w: int) -> vec3:
+    """By how much the impulses of the rows at a rope's last end changed in the pass, as they are scaled."""
+    t = x[0].tree
+    out = vec3(real(0.0))
+    closures = t[0].row_tables[w * t[0].row_table_size]
+    for j in range(3):
+        at = x[0].end_row[k] + x[0].closure_size * closures + j * x[0].row_size
+        out = out + row_axis(x, k, j, w) * t[0].memory[at * t[0].memory_number + memory_of(t, w)]
+    return out
+
+
+@wp.func
+def mobility(x: wp.array(dtype=RopedTree), k: int, w: int, v: vec3, omega: vec3, mu: vec3) -> vec3:
+    """The change of the velocity of a held last point, from that of the first end and the impulse at the last."""
+    s = x[0].rope
+    free = s[0].work.g[k, w] + s[0].work.last_P[k, w] * v + s[0].work.last_Q[k, w] * omega
+    return free + wp.inverse(s[0].work.G[k, w]) * mu
+
+
+@wp.func
+def eliminate_ropes(x: wp.array(dtype=RopedTree), w: int, anew: bool):
+    """Z and p₀ of all ropes, those that hang on others first; or with the factors there are p₀."""
+    s = x[0].rope
+    for k in range(s[0].ropes.count):
+        clear_ties(s, k, w, anew)
+    for o in range(s[0].ropes.count):
+        k = s[0].ropes.order[o]
+        tie_bodies(s, k, w, anew, True)
+        if anew:
+            eliminate(s, k, w)
+        else:
+            bring_back(s, k, w)
+        if s[0].ropes.kind[2 * k] == ROPE:
+            at = s[0].ropes.body[2 * k]
+            if anew:
+                s[0].work.tie_A[at, w] = s[0].work.tie_A[at, w] + s[0].work.Z_A[k, w]
+            s[0].work.tie_p[at, w] = s[0].work.tie_p[at, w] + s[0].work.p_l[k, w]
+
+
+@wp.func
+def clamp_moment(s: wp.array(dtype=RopeStep), k: int, w: int) -> vec3:
+    """The impulse moment at a clamped first end."""
+    if s[0].ropes.clamp[2 * k] == 1:
+        return s[0].state.moment[s[0].ropes.first[k], w]
+    return vec3(real(0.0))
+
+
+@wp.func
+def follow_ropes(x: wp.array(dtype=RopedTree), w: int, per: real):
+    """Ropes from the changes of the bodies in `body.dv` and `body.dw`; `per` makes impulses of rows those of ropes."""
+    s = x[0].rope
+    for o in range(s[0].ropes.count):
+        k = s[0].ropes.order[s[0].ropes.count - 1 - o]
+        weight = s[0].work.weight[k, w]
+        v = vec3(real(0.0))
+        omega = v
+        last = v
+        kind = s[0].ropes.kind[2 * k]
+        if kind == BODY:
+            b = s[0].ropes.body[2 * k]
+            omega = s[0].body.dw[b, w] / weight
+            v = s[0].body.dv[b, w] / weight + wp.cross(omega, s[0].work.end_arm[2 * k, w])
+        elif kind == ROPE:
+            v = s[0].work.dv[s[0].ropes.body[2 * k], w]
+        elif kind == UNHELD:
+            v = -(wp.inverse(s[0].work.Z_A[k, w]) * s[0].work.p_l[k, w])
+        if s[0].ropes.kind[2 * k + 1] == LOOP:
+            last = mobility(x, k, w, v, omega, row_impulse(x, k, w) * (-per))
+        follow(s, k, w, v, omega, last)
+
+
+@wp.func
+def mean_com(x: wp.array(dtype=RopedTree), i: int, w: int) -> vec3:
+    return recall_triple(x[0].tree, i, AT_COM_MEAN, w)
+
+
+@wp.func
+def end_com(x: wp.array(dtype=RopedTree), i: int, w: int) -> vec3:
+    return recall_triple(x[0].tree, i, AT_COM_MEAN, w) * real(2.0) - recall_triple(x[0].tree, i, AT_COM, w)
+
+
+@wp.func
+def hang_inertia(x: wp.array(dtype=RopedTree), k: int, i: int, w: int, by: real, mean: vec3, end: vec3, turns: mat33):
+    """Its Z on a link, times `by`, and the derivative of moments as arms turn."""
+    s = x[0].rope
+    E = skew(end)
+    S = skew(mean)
+    A = s[0].work.Z_A[k, w] * by
+    B = s[0].work.Z_B[k, w] * by - A * E
+    C = s[0].work.Z_C[k, w] * by
+    D = s[0].work.Z_D[k, w] * by - C * E + S * B + turns
+    steepen(x, i, w, A, B, C + S * A, D)
