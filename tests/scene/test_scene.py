@@ -405,3 +405,13 @@ def test_a_scene_that_expects_contact_and_has_none_says_so_once(kind):
         grounded.add_ground(-1.0)
         grounded.build()
         expecting("nothing", sh.Scene()).build()
+
+
+def test_colors_by_name_and_words_of_other_engines():
+    scene = sh.Scene()
+    scene.add_body("a", sh.Sphere(0.1), color="red")
+    assert scene.bodies["a"].color == pytest.approx((0.8, 0.169, 0.169), abs=1e-3)
+    with pytest.raises(sh.SceneError, match="one of black, white, .*brown, got 'rde'"):
+        scene.add_body("b", sh.Sphere(0.1), color="rde")
+    with pytest.raises(AttributeError, match="no attribute 'Hinge'; is 'Revolute' meant"):
+        _ = sh.Hinge
