@@ -1,17 +1,73 @@
-"""A camera that rides with a body, as it looks when it is put there, or that looks along a frame of the scene."""
+"""Cameras: that ride with a body or look along a frame, and that see all of a scene from a side."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from sharnir.core.spatial import quat_conjugate, quat_rotate
 from sharnir.sensors import Frame
+from sharnir.view.stage import one_of, wide
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
 AHEAD = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # of a frame: eye, what is looked at, up
+ROOM = 1.15  # around what is seen
+FOV = math.radians(45)  # of height
+VIEWS = {
+    "all": (0.45, -1.0, 0.38), "front": (1.0, 0.0, 0.12), "side": (0.0, -1.0, 0.12), "top": (0.0, -1e-3, 1.0),
+}  # fmt: skip
+"""Directions from a scene to the camera: front is seen from ahead (x), side from the right."""
+
+
+def view_of(name: str, corners: np.ndarray, aspect: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """(3,) m, where a camera stands that sees all of a box (2, 3), further off for narrow pages; and (3,) m, what it looks at."""
+    one_of("a camera", name, VIEWS)
+    extent = corners[1] - corners[0]
+    way = np.array(VIEWS[name])
+    if name == "all" and not wide(extent):
+        way = np.array([1.0, -0.45, 0.38])
+    middle = corners.mean(0)
+    half = math.atan(math.tan(FOV / 2) * min(aspect, 1.0))
+    reach = ROOM * 0.5 * max(float(np.linalg.norm(extent)), 1e-3) / math.tan(half)
+    return middle + way / np.linalg.norm(way) * reach, middle
+
+
+class Views:
+    """Puts the cameras of pages where all is seen, from a side; `corners()` are (2, 3) m, of what there is to see now."""
+
+    def __init__(self, server: Any, corners: Callable[[], np.ndarray], name: str, first: np.ndarray) -> None:
+        self._server, self._corners, self._first, self._name = server, corners, first, name
+        camera, size = server.initial_camera, float(np.linalg.norm(first[1] - first[0]))
+        at, middle = view_of(name, first)
+        camera.fov, camera.near, camera.far = FOV, 0.005 * size, 200 * size
+        camera.position, camera.look_at = tuple(at), tuple(middle)
+        server.on_client_connect(self._begin)
+
+    def _begin(self, client: Any) -> None:
+        """A page that is higher than wide, as on a phone, sees all as well."""
+        if client.camera.aspect < 1.0:
+            self._put(client, *view_of(self._name, self._first, client.camera.aspect))
+
+    @staticmethod
+    def _put(client: Any, at: np.ndarray, middle: np.ndarray) -> None:
+        with client.atomic():
+            client.camera.up_direction = (0.0, 0.0, 1.0)
+            client.camera.position, client.camera.look_at = at, middle
+
+    def look_from(self, name: str, client: Any = None) -> None:
+        """Put the camera of a page, or of all pages and of those to come, so that all is seen."""
+        corners = self._corners()
+        at, middle = view_of(name, corners)
+        if client is None:
+            self._name, self._first = name, corners
+            camera = self._server.initial_camera
+            camera.position, camera.look_at = tuple(at), tuple(middle)
+        for one in self._server.get_clients().values() if client is None else (client,):
+            self._put(one, *view_of(name, corners, one.camera.aspect))
 
 
 class Ride:

@@ -41,6 +41,7 @@ from sharnir.view.pieces import (
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
 SEEN = 1e-7  # of the picture's size: less is not seen to move
+ROPE_LEAST = 0.003  # of the picture's size: thinner ropes are drawn as thick as this
 FADE = 0.98  # of the largest force seen, that is left after a picture
 WATCHED, PATIENCE = 8.0, 1.5  # s of motion that the first view takes in; s of work that this may cost
 GREY, SILVER, EARTH = (150, 155, 160), (190, 195, 200), (142, 134, 112)
@@ -77,7 +78,17 @@ class Scale:
         """m per N, after having seen these (n, 3), N."""
         if len(forces):
             self.most = max(self.most, float(np.linalg.norm(forces, axis=1).max()))
-        return self.length / (2 * round_length(self.most)) if self.most > 0 else 0.0
+        return 1 / self.force_per_length if self.most > 0 else 0.0
+
+    @property
+    def force_per_length(self) -> float:
+        """N per m of an arrow; 0 before a force was seen."""
+        return 2 * round_length(self.most) / self.length if self.most > 0 else 0.0
+
+    @property
+    def top(self) -> float:
+        """The smallest of 1, 2, 5 · 10ⁿ N that is not below the largest force of late; 0 before one was seen."""
+        return 1 / round_length(1 / self.most) if self.most > 0 else 0.0
 
 
 @dataclass
@@ -119,6 +130,7 @@ class Looks:
                 mesh = np.asarray(made.vertices), np.asarray(made.faces)
             if mesh is not None:
                 self.bodies[i] = mesh, colour
+        self._far = {i: outermost(vertices) for i, ((vertices, _), _) in self.bodies.items()}
         self.still = [i for i in self.bodies if motion[i] == FIXED]
         self.moving = moving
         self.marks = self._marks()
@@ -147,12 +159,17 @@ class Looks:
 
     def extent(self) -> np.ndarray:
         """(3,) m, size of a box around all that is drawn of a world at the start, terrains and floors too."""
+        low, high = self.corners(list(self.bodies))
+        return np.asarray(high - low)
+
+    def corners(self, bodies: list[int] | None = None) -> np.ndarray:
+        """(2, 3) m, of the box around bodies of the first world as they are now; None: those that move, else all."""
         place, turn, _ = poses(self.sim, 0)
-        points = []
-        for i, ((vertices, _), _) in self.bodies.items():
-            far = outermost(vertices)
-            points.append(place[i] + quat_rotate(np.tile(turn[i], (len(far), 1)), far))
-        return np.ptp(np.concatenate(points), axis=0) if points else np.zeros(3)
+        if bodies is None:
+            bodies = [i for i in self.bodies if i not in self.still] or list(self.bodies)
+        points = [place[i] + quat_rotate(np.tile(turn[i], (len(self._far[i]), 1)), self._far[i]) for i in bodies]
+        every = np.concatenate(points) if points else np.zeros((1, 3))
+        return np.array([every.min(0), every.max(0)])
 
     def planes(self) -> list[Any]:
         """The grounds of the scene."""
@@ -242,8 +259,8 @@ class Looks:
 class Picture:
     """The nodes of one world beneath `root`, a node that stands where the world is shown."""
 
-    def __init__(self, server: Any, looks: Looks, world: int, root: str, scale: Scale) -> None:
-        self.server, self.looks, self.world, self.root, self.scale = server, looks, world, root, scale
+    def __init__(self, server: Any, looks: Looks, world: int, root: str, scale: Scale, pulls: Scale) -> None:
+        self.server, self.looks, self.world, self.root, self.scale, self.pulls = server, looks, world, root, scale, pulls
         sim, scene, size = looks.sim, server.scene, looks.size
         model = sim.model
         place, turn, _ = poses(sim, world)
@@ -287,9 +304,9 @@ class Picture:
         for k, name in enumerate(model.ropes.names if model.ropes is not None else ()):
             self._ropes[name] = scene.add_line_segments(
                 f"{root}/ropes/{safe(name)}", rope_segments(sim, name, world)[0], PALETTE[(looks.moving + k) % len(PALETTE)],
-                thickness=max(2 * model.ropes.described[k].radius, 0.006 * size),
+                thickness=max(2 * model.ropes.described[k].radius, ROPE_LEAST * size),
             )  # fmt: skip
-            self._radius[name] = 0.5 * max(2 * model.ropes.described[k].radius, 0.006 * size)
+            self._radius[name] = 0.5 * max(2 * model.ropes.described[k].radius, ROPE_LEAST * size)
             self._stripes[name] = scene.add_line_segments(
                 f"{root}/ropes/{safe(name)}/stripe", none, STRIPE, thickness=0.5 * self._radius[name], visible=True
             )
@@ -372,8 +389,8 @@ class Picture:
             if len(points):
                 handle.points = points
                 if layers.tensions:
-                    self.scale.see(pulls[:, None] * (1.0, 0.0, 0.0))
-                    handle.colors = tension_colours(pulls, self.scale.most)
+                    self.pulls.see(pulls[:, None] * (1.0, 0.0, 0.0))
+                    handle.colors = tension_colours(pulls, self.pulls.top)
         self._show_forces(centre, turn, layers.forces)
         self._show_contacts(contacts[self.world] if layers.contacts and len(contacts) > self.world else None)
 
@@ -445,9 +462,28 @@ def stripe(sim: Owner, name: str, world: int, radius: float) -> np.ndarray:
 
 
 def tension_colours(pulls: np.ndarray, most: float) -> np.ndarray:
-    """(n, 2, 3) colours of segments: blue without pull, red with the largest seen."""
+    """(n, 2, 3) colours of segments: blue without pull, red with the largest, N."""
     share = np.clip(pulls / most if most > 0 else 0 * pulls, 0.0, 1.0)[:, None]
     return np.repeat((SLACK + share * (TIGHT - SLACK))[:, None], 2, 1).astype(np.uint8)
+
+
+def legend(layers: Layers, forces: Scale, pulls: Scale) -> str:
+    """What arrows and colours of the layers that are shown mean, as HTML; nothing where there is nothing to tell."""
+    rows: list[tuple[str, str]] = []
+    per_length = f"1 m is {forces.force_per_length:g} N" if forces.most > 0 else "none yet"
+    if layers.forces:
+        rows.append((f"rgb{FORCE}", f"joint force on the child: {per_length}"))
+    if layers.contacts:
+        rows.append((f"rgb{PRESS}", f"contact force on the second body: {per_length}"))
+        rows.append((f"rgb{NORMAL}", "contact point and normal"))
+    if layers.tensions:
+        low, high = (f"rgb({c[0]:g}, {c[1]:g}, {c[2]:g})" for c in (SLACK, TIGHT))
+        rows.append((f"linear-gradient(90deg, {low}, {high})", f"rope tension: 0 to {pulls.top:g} N"))
+    swatch = (
+        '<span style="display:inline-block;width:2.6em;height:0.7em;margin-right:0.6em;border-radius:2px;background:{}"></span>'
+    )
+    lines = "".join(f"<div>{swatch.format(colour)}{words}</div>" for colour, words in rows)
+    return f'<div style="margin:0.2em 1em;font-size:0.86em">{lines}</div>' if rows else ""
 
 
 def watch(sim: Owner, control: Callable[[Any], None] | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -32,18 +32,18 @@ from sharnir.trainer.mirror import Mirror, take
 from sharnir.trainer.operator_session import Grip, OperatorActions
 from sharnir.trainer.session import LocalSession, RemoteSession
 from sharnir.trainer.statistics import Statistics
-from sharnir.view.camera import Ride
+from sharnir.view.camera import VIEWS, Ride, Views
 from sharnir.view.operator_panel import OperatorPanel
 from sharnir.view.panel import Plot, Sliders, within
-from sharnir.view.picture import Layers, Looks, Picture, Scale, poses, watch
+from sharnir.view.picture import Layers, Looks, Picture, Scale, legend, poses, watch
 from sharnir.view.pieces import figures, round_length, table
+from sharnir.view.stage import LOOKS, Stage, one_of
 
 Control = Callable[[Simulation], None]
 
 PICTURES = 30  # a second, at most
 SHARE = 0.25  # of the time that drawing may take; where it takes long, there are fewer pictures
 TICK = 0.002  # s, at least, of a tick of the loop
-ROOM = 1.15  # around the motion, in the first view
 APART = 1.25  # of a world's width, from the middle of one to that of the next
 SLOWEST = 0.05  # simulated seconds per second
 MOST_WORLDS = 64  # that are shown at once
@@ -77,6 +77,8 @@ class Viewer:
         closed: nobody looks without a token either, and the panel beside the picture neither moves nor stops the machine: that
             is for the operator and the instructor.
         loop: where the simulation runs, if that is another process.
+        theme: "light" or "dark".
+        camera: "all", "front", "side" or "top": from where all is seen at first.
     """
 
     def __init__(
@@ -97,8 +99,12 @@ class Viewer:
         token: str | None = None,
         closed: bool = False,
         loop: RemoteSession | None = None,
+        theme: str = "light",
+        camera: str = "all",
     ) -> None:
         self._check(sim, speed, worlds, follow)
+        one_of("a theme", theme, LOOKS)
+        one_of("a camera", camera, VIEWS)
         check_address(host, port)
         self.sim, self.title, self.wait = sim, title, wait
         self.error = ""
@@ -125,14 +131,15 @@ class Viewer:
         wide = math.ceil(math.sqrt(shown))
         stride = np.maximum(APART * np.maximum(high - low, looks.extent())[:2], 0.2 * self.size)
         self._root = self.server.scene.add_frame("/view", show_axes=False)
-        self._scale = Scale(0.3 * self.size)
+        self._scale, self._pulls = (Scale(round_length(0.3 * self.size)) for _ in range(2))
+        self._worlds: list[Any] = []
         self.pictures: list[Picture] = []
         for w in range(shown):
             offset = np.array([(w % wide) * stride[0], (w // wide) * stride[1], 0.0])
-            self.server.scene.add_frame(f"/view/{w}", show_axes=False, position=offset)
-            self.pictures.append(Picture(self.server, looks, w, f"/view/{w}", self._scale))
+            self._worlds.append(self.server.scene.add_frame(f"/view/{w}", show_axes=False, position=offset))
+            self.pictures.append(Picture(self.server, looks, w, f"/view/{w}", self._scale, self._pulls))
         rows = math.ceil(shown / wide)
-        self._dress(looks, low, high + np.array([(wide - 1) * stride[0], (rows - 1) * stride[1], 0.0]))
+        self._dress(looks, low, high + np.array([(wide - 1) * stride[0], (rows - 1) * stride[1], 0.0]), theme, camera)
         self._followed, self._home = follow, np.zeros(3)
         self._add_controls(title, speed, paused)
         self._ride = Ride(self.server, self.mirror.sim)
@@ -301,6 +308,18 @@ class Viewer:
             self._camera.value = FREE if where is None else where
         self.show()
 
+    def look_from(self, side: str) -> None:
+        """Put the pages' cameras so that all is seen: "all" (from a corner), "front" (from ahead, x), "side" or "top"."""
+        self.ride(None)
+        with self._lock:
+            self.views.look_from(side)
+
+    def set_theme(self, theme: str) -> None:
+        """Light or dark: sky, ground, lights and the panel."""
+        with self._lock:
+            self.stage.set_theme(theme)
+            self._dark.value = theme == "dark"
+
     def pick(self, body: str | None) -> None:
         """Show a body's name in the picture, and its mass and speed on the panel; None: of none."""
         if body is not None:
@@ -372,6 +391,7 @@ class Viewer:
             self.mirror.put(copy)
             with self.server.atomic():
                 self._scale.fade()
+                self._pulls.fade()
                 for picture in self.pictures:
                     picture.show(self.layers, copy.contacts)
                 if self._followed is not None:
@@ -421,11 +441,16 @@ class Viewer:
             speed = float(np.linalg.norm(np.reshape(body.velocity, (-1, 3))[0]))
             rows += [("picked", picked, ""), ("its mass", figures(float(np.ravel(body.mass)[0])), "kg")]
             rows += [("its speed", figures(speed), "m/s")]
-        if self._scale.most > 0 and (self.layers.forces or self.layers.contacts or self.layers.tensions):
+        if self._scale.most > 0 and (self.layers.forces or self.layers.contacts):
             rows.append(("largest force of late", figures(self._scale.most), "N"))
+        if self._pulls.most > 0 and self.layers.tensions:
+            rows.append(("largest tension of late", figures(self._pulls.most), "N"))
         if self.sim.worlds > 1:
             rows.append(("worlds shown", f"{len(self.pictures)} of {self.sim.worlds}", ""))
+        rows.append(("squares of the ground", f"{self.stage.section:g}", "m"))
         self._values.content = table(*rows)
+        self._legend.content = legend(self.layers, self._scale, self._pulls)
+        self._legend.visible = bool(self._legend.content)
         self.pictures[0].rub()
         self.sliders.show()
         if now - self._drawn > 0.2:
@@ -441,40 +466,20 @@ class Viewer:
 
     # ---- building the page ----
 
-    def _dress(self, looks: Looks, low: np.ndarray, high: np.ndarray) -> None:
-        """Light, ground and the first view, for worlds that move within the box from low to high."""
-        scene, size = self.server.scene, float(np.linalg.norm(high - low))
-        scene.set_up_direction("+z")
-        scene.configure_environment_map("studio", environment_intensity=0.6)
-        cell = round_length(self.size / 8)
-        middle = 0.5 * (low + high)
-        x, y = np.round(middle[:2] / (5 * cell)) * 5 * cell
-        lines: dict[str, Any] = {
-            "width": 80 * cell, "height": 80 * cell, "cell_size": cell, "section_size": 5 * cell, "cell_color": (232, 235, 238),
-            "section_color": (205, 211, 217), "fade_distance": 6 * size, "shadow_opacity": 0.2,
-        }  # fmt: skip
-        planes = looks.planes()
-        for k, plane in enumerate(planes):  # the scene's own ground: solid
-            wxyz = plane.rotation[[3, 0, 1, 2]]
-            level = abs(wxyz[1]) + abs(wxyz[2]) < 1e-9
-            at = (float(x), float(y), float(plane.position[2])) if level else tuple(plane.position)
-            solid = {"plane_color": (226, 229, 226), "plane_opacity": 0.6, "shadow_opacity": 0.3}
-            scene.add_grid(f"/view/ground {k}", wxyz=wxyz, position=at, **(lines | solid))
-        if not planes:  # one that stands on z = 0 keeps its floor there; any other gets one a little below
-            floor = 0.0 if -1e-3 * size <= low[2] <= 0.2 * size else float(low[2]) - 0.06 * size
-            scene.add_grid("/view/floor", position=(float(x), float(y), floor), **lines)
-        extent = high - low
-        across = np.array([0.45, -1.0, 0.38] if extent[0] >= extent[1] else [1.0, -0.45, 0.38])
-        fov = math.radians(45)
-        camera = self.server.initial_camera
-        camera.fov = fov
-        camera.look_at = tuple(middle)
-        camera.position = tuple(middle + across / np.linalg.norm(across) * ROOM * 0.5 * size / math.tan(fov / 2))
-        camera.near, camera.far = 0.005 * size, 100 * size
+    def _dress(self, looks: Looks, low: np.ndarray, high: np.ndarray, theme: str, camera: str) -> None:
+        """Light, sky, ground and the first view, for worlds that move within the box from low to high."""
+        self.stage = Stage(self.server, self.size, np.array([low, high]), looks.planes(), theme)
+        self._looks = looks
+        self.views = Views(self.server, self._corners, camera, np.array([low, high]))
+
+    def _corners(self) -> np.ndarray:
+        """(2, 3) m, of the box around all worlds as they are shown now."""
+        low, high = self._looks.corners()
+        places = np.array([handle.position for handle in self._worlds]) + self._root.position
+        return np.array([low + places.min(0), high + places.max(0)])
 
     def _add_controls(self, title: str, speed: float, paused: bool) -> None:
         gui, model = self.server.gui, self.sim.model
-        gui.configure_theme(show_logo=False, show_share_button=False, control_layout="floating", brand_color=(47, 109, 181))
         gui.set_panel_label(title)
         self._paused, acts = paused, {"visible": not self.closed}
         self._play = gui.add_button("Play" if paused else "Pause", hint="Let time run, or stop it", **acts)
@@ -486,7 +491,10 @@ class Viewer:
             "Speed", min=SLOWEST, max=self._fastest, step=0.05, initial_value=self._told_speed,
             hint="Simulated seconds per second", **acts,
         )  # fmt: skip
+        self._view = gui.add_button_group("View", tuple(VIEWS), hint="See all of it, from a side")
+        self._view.on_click(self._on_view)
         self._values = gui.add_html("")
+        self._legend = gui.add_html("", visible=False)
         self._warning = gui.add_html("", visible=False)
         joints, touching = bool(model.joint_kinds), model.collision is not None
         there = {"axes": joints, "forces": joints, "tensions": model.ropes is not None} | {
@@ -503,6 +511,8 @@ class Viewer:
             self._follow = gui.add_dropdown("Follow", (NOBODY, *bodies), initial_value=NOBODY, hint="Move along with a body")
             hint = "Ride with a body as it is seen now, or look along a frame"
             self._camera = gui.add_dropdown("Camera", (FREE, *bodies, *list(model.frames)[:500]), initial_value=FREE, hint=hint)
+            self._dark = gui.add_checkbox("Dark", self.stage.theme == "dark", hint="Sky, ground and panel for dark rooms")
+        self._dark.on_update(lambda event: event.client is not None and self.set_theme("dark" if self._dark.value else "light"))
         self._follow.on_update(self._on_follow)
         self._camera.on_update(self._on_camera)
         if self.closed:
@@ -519,6 +529,13 @@ class Viewer:
         if event.client is not None:
             word = self._follow.value
             self.follow(word if word in self.sim.model.body_names and word != NOBODY else None)
+
+    def _on_view(self, event: Any) -> None:
+        if event.client is not None and self._view.value in VIEWS:
+            if self._ride.where is not None:
+                self.ride(None)
+            with self._lock:
+                self.views.look_from(self._view.value, event.client)
 
     def _on_camera(self, event: Any) -> None:
         if event.client is not None:
