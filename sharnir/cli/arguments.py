@@ -152,6 +152,8 @@ def _add_view(commands: Any) -> None:
     view.add_argument("--speed", type=_positive, default=1.0, help="simulated seconds per second (default: 1)")
     view.add_argument("--paused", action="store_true", help="wait for Play")
     view.add_argument("--follow", metavar="BODY", help="move the picture along with a body")
+    view.add_argument("--camera", choices=("all", "front", "side", "top"), default="all", help="from where all is seen at first")
+    view.add_argument("--theme", choices=("light", "dark"), default="light", help="of sky, ground and panel (default: light)")
     view.add_argument(
         "--plot", metavar="VALUE", action="append", default=[], help="such as joint/hinge.q or sim.energy; again for more"
     )
@@ -159,7 +161,7 @@ def _add_view(commands: Any) -> None:
     view.add_argument("--duration", type=_positive, default=10.0, metavar="S", help="of the motion in that file, s (default: 10)")
     _takes_values(view)
     _takes_trust(view)
-    page = ("port", "host", "speed", "paused", "follow", "plot")
+    page = ("port", "host", "speed", "paused", "follow", "plot", "camera", "theme")
     view.set_defaults(
         run=lambda a: (
             _commands().view(a.name, a.dt, {word: getattr(a, word) for word in page}, a.set, a.root)

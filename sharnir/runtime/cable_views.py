@@ -76,7 +76,12 @@ class CableView(Bound):
     @property
     def points(self) -> Any:
         """(n, 3) m, world: its path, arcs as polylines; of the first world where there are several."""
+        return self._path()[0]
+
+    def _path(self) -> tuple[np.ndarray, np.ndarray]:
+        """(n, 3) m, the path in the first world, and (n − 1,) the span that each part belongs to, arcs to the one before."""
         out: list[np.ndarray] = []
+        spans: list[int] = []
         nodes, angle = self._cable.nodes, np.array(self._sim._moving.cable_angle, float)[:, 0]
         lines = self._lines(0)
         for i, (a, b, _) in enumerate(lines):
@@ -90,7 +95,8 @@ class CableView(Bound):
                     turned = start * math.cos(part) + np.cross(axis, start) * math.sin(part)
                     out.append(c + turned)
             out += [a, b]
-        return np.array(out)
+            spans += [max(i - 1, 0)] * (len(out) - 2 - len(spans)) + [i]
+        return np.array(out), np.array(spans)
 
     def _lines(self, w: int) -> list[tuple[np.ndarray, np.ndarray, float]]:
         """Both tangent points and the length of every span."""

@@ -24,7 +24,10 @@ VIEWS = {
 
 
 def view_of(name: str, corners: np.ndarray, aspect: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """(3,) m, where a camera stands that sees all of a box (2, 3), further off for narrow pages; and (3,) m, what it looks at."""
+    """(3,) m, where a camera stands that sees all of a box (2, 3), and (3,) m, what it looks at.
+
+    On a page that is higher than wide it stands further off, and the box is in the upper half: the panel lies over the lower.
+    """
     one_of("a camera", name, VIEWS)
     extent = corners[1] - corners[0]
     way = np.array(VIEWS[name])
@@ -33,7 +36,11 @@ def view_of(name: str, corners: np.ndarray, aspect: float = 1.0) -> tuple[np.nda
     middle = corners.mean(0)
     half = math.atan(math.tan(FOV / 2) * min(aspect, 1.0))
     reach = ROOM * 0.5 * max(float(np.linalg.norm(extent)), 1e-3) / math.tan(half)
-    return middle + way / np.linalg.norm(way) * reach, middle
+    way = way / np.linalg.norm(way)
+    right = np.cross((0.0, 0.0, 1.0), way)
+    up = np.cross(way, right / np.linalg.norm(right))
+    middle = middle - min(2 * (1 - min(aspect, 1.0)), 1.0) * 0.5 * reach * math.tan(FOV / 2) * up
+    return middle + way * reach, middle
 
 
 class Views:

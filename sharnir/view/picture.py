@@ -163,11 +163,13 @@ class Looks:
         return np.asarray(high - low)
 
     def corners(self, bodies: list[int] | None = None) -> np.ndarray:
-        """(2, 3) m, of the box around bodies of the first world as they are now; None: those that move, else all."""
+        """(2, 3) m, of the box around bodies of the first world as they are now; None: those that move, else all; and ropes."""
         place, turn, _ = poses(self.sim, 0)
+        ropes = self.sim.model.ropes.names if bodies is None and self.sim.model.ropes is not None else ()
         if bodies is None:
             bodies = [i for i in self.bodies if i not in self.still] or list(self.bodies)
         points = [place[i] + quat_rotate(np.tile(turn[i], (len(self._far[i]), 1)), self._far[i]) for i in bodies]
+        points += [rope_segments(self.sim, name, 0)[0].reshape(-1, 3) for name in ropes]
         every = np.concatenate(points) if points else np.zeros((1, 3))
         return np.array([every.min(0), every.max(0)])
 
@@ -356,6 +358,8 @@ class Picture:
         for name, handle in self._ropes.items():
             if not layers.tensions:
                 handle.colors = self._plain[name]
+        if not layers.tensions:
+            self._cables.colors = np.tile(np.array(ROD, np.uint8), (len(self._cables.points), 2, 1))
 
     def show(self, layers: Layers, contacts: list[Any]) -> None:
         """Move the nodes to where the world is; contacts of every world, where they are shown."""
@@ -372,8 +376,7 @@ class Picture:
             ends = self._ends(centre, turn)[:, self.looks.rods]
             self._rods.points = ends.transpose(1, 0, 2).astype(np.float32)
         if sim.model.cable_names and self.world == 0:
-            paths = [sim.cable(name).points for name in sim.model.cable_names]
-            self._cables.points = np.concatenate([np.stack([p[:-1], p[1:]], 1) for p in paths]).astype(np.float32)
+            self._show_cables(layers.tensions)
         if sim.model.spring_names:
             radius = 0.012 * self.looks.size
             pairs = [[np.atleast_2d(p)[self.world] for p in sim.spring(name).ends] for name in sim.model.spring_names]
@@ -393,6 +396,24 @@ class Picture:
                     handle.colors = tension_colours(pulls, self.pulls.top)
         self._show_forces(centre, turn, layers.forces)
         self._show_contacts(contacts[self.world] if layers.contacts and len(contacts) > self.world else None)
+
+    def _show_cables(self, tensions: bool) -> None:
+        """Cables of the first world, coloured by their tension if that is wanted."""
+        sim = self.looks.sim
+        lines, pulls = [], []
+        for name in sim.model.cable_names:
+            cable = sim.cable(name)
+            points, spans = cable._path()
+            lines.append(np.stack([points[:-1], points[1:]], 1))
+            pulls.append(np.asarray(cable.tension, float).reshape(sim.worlds, -1)[0][spans])
+        line = np.concatenate(lines).astype(np.float32)
+        if line.shape != self._cables.points.shape:  # a colour for each part, before there is another number of them
+            self._cables.colors = np.array(ROD, np.uint8)
+        self._cables.points = line
+        if tensions:
+            pull = np.concatenate(pulls)
+            self.pulls.see(pull[:, None] * (1.0, 0.0, 0.0))
+            self._cables.colors = tension_colours(pull, self.pulls.top)
 
     def _ends(self, centre: np.ndarray, turn: np.ndarray) -> np.ndarray:
         """(2, joints, 3) anchors of all joints on parent and child."""
@@ -479,10 +500,11 @@ def legend(layers: Layers, forces: Scale, pulls: Scale) -> str:
     if layers.tensions:
         low, high = (f"rgb({c[0]:g}, {c[1]:g}, {c[2]:g})" for c in (SLACK, TIGHT))
         rows.append((f"linear-gradient(90deg, {low}, {high})", f"rope tension: 0 to {pulls.top:g} N"))
-    swatch = (
-        '<span style="display:inline-block;width:2.6em;height:0.7em;margin-right:0.6em;border-radius:2px;background:{}"></span>'
+    swatch = '<span style="flex:none;width:2.6em;height:0.7em;margin-right:0.6em;border-radius:2px;background:{}"></span>'
+    lines = "".join(
+        f'<div style="display:flex;align-items:baseline">{swatch.format(colour)}<span>{words}</span></div>'
+        for colour, words in rows
     )
-    lines = "".join(f"<div>{swatch.format(colour)}{words}</div>" for colour, words in rows)
     return f'<div style="margin:0.2em 1em;font-size:0.86em">{lines}</div>' if rows else ""
 
 

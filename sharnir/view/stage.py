@@ -154,8 +154,8 @@ class Stage:
             start = np.array([math.ceil(self._high[0] / side) * side, math.floor(self._low[1] / side) * side, z])
             across, along = np.eye(3)[:2]
         ends = np.array([start, start + side * along])
-        ticks = [ends] + [np.array([end - 0.06 * side * across, end + 0.06 * side * across]) for end in ends]
-        scene.add_line_segments("/view/scale", np.array(ticks, np.float32), look.scale, thickness=0.025 * side)
+        ticks = [ends] + [np.array([end - 0.03 * side * across, end + 0.03 * side * across]) for end in ends]
+        scene.add_line_segments("/view/scale", np.array(ticks, np.float32), look.scale, thickness=0.003 * self._far)
         scene.add_label("/view/scale/length", f"{side:g} m", position=tuple(ends.mean(0)), anchor="bottom-center")
 
 

@@ -51,7 +51,7 @@ LAYERS = {
     "axes": ("Joint axes", "Red: turns, green: slides, violet: ball"),
     "names": ("Names", "Of the bodies"),
     "forces": ("Joint forces", "What each joint does to its child, at its anchor"),
-    "tensions": ("Rope tension", "Blue: none, red: the largest of late"),
+    "tensions": ("Rope tension", "Of ropes and cables; blue: none, red: the largest of late"),
     "contacts": ("Contacts", "Points, normals (blue) and forces (red) on the second body"),
     "collision": ("What touches", "Outlines of the shapes that collide"),
 }
@@ -497,7 +497,7 @@ class Viewer:
         self._legend = gui.add_html("", visible=False)
         self._warning = gui.add_html("", visible=False)
         joints, touching = bool(model.joint_kinds), model.collision is not None
-        there = {"axes": joints, "forces": joints, "tensions": model.ropes is not None} | {
+        there = {"axes": joints, "forces": joints, "tensions": model.ropes is not None or bool(model.cable_names)} | {
             "contacts": touching,
             "collision": touching,
         }
