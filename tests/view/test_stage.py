@@ -205,16 +205,14 @@ def seen_by(browser, path, what):
     return browser.picture(path)
 
 
-def test_a_browser_shows_sky_above_ground_with_a_shadow_and_both_themes(viewer, browser, tmp_path):
+def test_a_browser_shows_the_sky_and_both_themes(viewer, browser, tmp_path):
     viewer.set_theme("light")
     viewer.look_from("side")
     browser.open(viewer.url)
     sky = slice(200, 220), slice(20, 60)  # below the note on slow graphics, beside the panel
     seen = seen_by(browser, tmp_path / "light.png", lambda p: p[*sky, 2].mean() > p[*sky, 0].mean() + 8)
     orange = (seen[..., 0] > seen[..., 2] + 60) & (seen[..., 1] > seen[..., 2] + 20)
-    ground = seen[-200:, :600].mean(2)
-    shade = (ground < 0.8 * np.median(ground)).mean()
-    print(f"the crate is {orange.mean():.2%} of the picture; {shade:.2%} of the ground is in shadow or lines")
+    print(f"the crate is {orange.mean():.2%} of the picture")
     assert orange.mean() > 0.01
     viewer.set_theme("dark")
     dark = seen_by(browser, tmp_path / "dark.png", lambda p: p[*sky].mean() < 80)
