@@ -512,7 +512,7 @@ class Viewer:
             hint = "Ride with a body as it is seen now, or look along a frame"
             self._camera = gui.add_dropdown("Camera", (FREE, *bodies, *list(model.frames)[:500]), initial_value=FREE, hint=hint)
             self._dark = gui.add_checkbox("Dark", self.stage.theme == "dark", hint="Sky, ground and panel for dark rooms")
-        self._dark.on_update(lambda event: event.client is not None and self.set_theme("dark" if self._dark.value else "light"))
+        self._dark.on_update(self._on_dark)
         self._follow.on_update(self._on_follow)
         self._camera.on_update(self._on_camera)
         if self.closed:
@@ -529,6 +529,10 @@ class Viewer:
         if event.client is not None:
             word = self._follow.value
             self.follow(word if word in self.sim.model.body_names and word != NOBODY else None)
+
+    def _on_dark(self, event: Any) -> None:
+        if event.client is not None:
+            self.set_theme("dark" if self._dark.value else "light")
 
     def _on_view(self, event: Any) -> None:
         if event.client is not None and self._view.value in VIEWS:
