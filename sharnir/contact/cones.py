@@ -542,8 +542,9 @@ if (how == <JOINTED>) { if (!last) least = wp::max(least, wp::clamp(<REDUCED>*er
 solve_jointed(island); }
 else solve_free(island, how); }
 hold = <NEAREST>;
-if (how == <JOINTED>) return error > wp::max(real(1.0), <LEFT>)*least ? error/scale : real(0.0);
-return error > wp::max(least, <STOPPED>*usual) ? error/usual : real(0.0); };
+const real none = wp::max(real(1.0), <LEFT>)*least;  // impulses that may stay as they are are not told of
+if (how == <JOINTED>) return error > none ? error/scale : real(0.0);
+return error > wp::max(none, <STOPPED>*usual) ? error/usual : real(0.0); };
 real left = real(0.0);
 for (int island = 0; island < islands; ++island) {
 from = first_element[island]; to = first_element[island + 1]; begin = first_speed[island]; end = first_speed[island + 1];
