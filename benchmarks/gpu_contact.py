@@ -3,12 +3,10 @@
     python -m benchmarks.gpu_contact [--device cuda:0] [--worlds N ...] [--quick] [--reference FILE | --write FILE]
 
 The hexapod of `benchmarks.legged`, standing and walking, each world at another phase of its gait; sleep is off. Targets of its
-servos are written on the device before each call of ten steps. Contacts are solved in joint coordinates, on trial on GPUs
-and in single precision (`SHARNIR_JOINT_CONTACT=1`, set here unless it is set; "0": the former passes). Rates are of single
-precision; in double precision, in a process
-of its own, it is looked at whether GPU and CPU agree. Beside them the rates of MuJoCo Warp, measured in the same run where it is
-installed, else those that it had on an H200. `--write` keeps where the CPU's bodies are, so that a machine with a GPU need not
-compile for its CPU; `--reference` compares with that.
+servos are written on the device before each call of ten steps. Contacts are solved in joint coordinates. Rates are of single
+precision; in double precision, in a process of its own, it is looked at whether GPU and CPU agree. Beside them the rates of
+MuJoCo Warp, measured in the same run where it is installed, else those that it had on an H200. `--write` keeps where the CPU's
+bodies are, so that a machine with a GPU need not compile for its CPU; `--reference` compares with that.
 """
 
 from __future__ import annotations
@@ -189,9 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         given = list(sys.argv[1:] if arguments is None else arguments)
         for precision in ("single", "double"):
             command = [sys.executable, "-m", "benchmarks.gpu_contact", *given]
-            subprocess.run(
-                command, env={"SHARNIR_JOINT_CONTACT": "1"} | dict(os.environ) | {"SHARNIR_PRECISION": precision}, check=True
-            )
+            subprocess.run(command, env=dict(os.environ) | {"SHARNIR_PRECISION": precision}, check=True)
         return
     if chosen.write:
         kept = dict(np.load(chosen.write)) if os.path.exists(chosen.write) else {}

@@ -40,7 +40,9 @@ FIRMER, FIRMEST = 100.0, {"double": 2e-2, "single": 3e-2}  # by how much it grow
 HELD = 1e30  # 1/Δ of joint speeds that laws lock
 SMALL = {"double": 1e-12, "single": 1e-6}  # error, of that without impulses, which counts as none,
 ENOUGH = {"double": 1e-9, "single": 1e-5}  # and which is left as it is where it does not fall any more
-LEFT = {"double": 0.0, "single": 4.0}  # or times the error of speeds that count as none; impulses with so small an error stay
+LEFT = {"double": 0.0, "single": 4.0}  # or times the error of speeds that count as none; impulses with so small an error stay,
+# and count as right. In single precision such a speed is 84 roundings of the scene's speed, of which speeds of rows are sums: a
+# thousandth of what gravity changes in a step of 1 ms, so that impulses of bodies at rest are not known more finely than that
 REDUCED, NEAR_ENOUGH = 1e-5, {"double": 1e-8, "single": 1e-4}  # what an iteration in a step leaves of the error that it found,
 # and at most of that without impulses: passes of the step that follow find the rest of it, reduced as their own errors are
 AS_FOUND = {"double": 1e-10, "single": 1e-5}  # error up to which impulses stay as they are: rounding of gaps, which is not

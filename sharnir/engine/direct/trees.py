@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -45,7 +44,6 @@ FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer
 PASSES = 30  # of an iteration: then the step is divided
 MOST_MEMORY = 16 << 30  # bytes of working memory on a GPU
 SPINS = 1000  # looks at whether steps have ended, before waiting for the device
-CONTACT_EVERYWHERE = os.environ.get("SHARNIR_JOINT_CONTACT") == "1"  # contacts on GPUs and in single precision: on trial
 LARGEST = 24  # links, up to which a model is specialized on a GPU unless told otherwise
 MOST = 64  # links, up to which it is where that is asked for: the compiler takes minutes beyond
 
@@ -133,8 +131,8 @@ class Trees:
 
     @staticmethod
     def cover(model: Model) -> bool:
-        """Whether all of a model is trees, rows beside them, and ropes that `roped_steps` covers and that touch nothing, these
-        on a CPU, in double precision; contacts elsewhere where `CONTACT_EVERYWHERE`.
+        """Whether all of a model is trees, rows beside them, contacts, and ropes that `roped_steps` covers and that touch
+        nothing, these on a CPU, in double precision.
 
         Loops that can move in their start pose alone are left to the former passes: motion there costs gaps of second order,
         which are taken for rounding, and rows that close them give energy. So are ropes beside rods in redundant loops: where
@@ -148,9 +146,9 @@ class Trees:
             rods = any(kind.mask and not kind.v_size for kind in model.joint_kinds)
             if touches(model) or not covers(model.ropes) or still or (rods and model.redundant):
                 return False
-        known = PRECISION == "double" and bool(wp.get_device(model.device).is_cpu)
-        known = known or (model.ropes is None and (model.collision is None or CONTACT_EVERYWHERE))
-        return not model.shaky and len(model.com) > 0 and known
+            if PRECISION == "single" or wp.get_device(model.device).is_cuda:
+                return False
+        return not model.shaky and len(model.com) > 0
 
     def loosen(self, control: Control) -> bool:
         """Give room to joints that are disabled now, may break or may do nothing; whether more of them have it than had."""
