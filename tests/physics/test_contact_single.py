@@ -38,9 +38,8 @@ land("stack", [(0, 0, 0.101 + 0.201 * k) for k in range(3)])
 land("chain", [(0.3 * k, 0, 0.3) for k in range(3)], links=True, seconds=1.0)
 print(json.dumps(found))
 """
-BOUNDS = {"box": (1e-5, 1e-3), "stack": (5e-5, 1e-3), "chain": (5e-5, 4e-3)}
-"""m, since overlaps up to 1e-4 of the scene's length are left; of the weight, in one step: speeds are right to 4e-5 of the
-scene's, 1 m/s, which is 4e-3 of g Δt."""
+BOUNDS = {"box": (1e-5, 1e-3), "stack": (5e-5, 1e-3), "chain": (5e-5, 1e-3)}
+"""m, since overlaps up to 1e-4 of the scene's length are left; of the weight, in one step."""
 
 
 @pytest.mark.slow

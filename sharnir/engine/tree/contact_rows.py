@@ -57,7 +57,7 @@ ROUNDING = {
     "least_fall": (1e-3, 1e-2),  # of what falls in a step: an approach that is no impact
     "still": (0.0, 1e-2),  # of the same: the speed of an axis that is at rest
     "slop": (1e-5, 1e-4),  # of the scene's length: an overlap that is as small is left alone
-    "tiny_speed": (0.01, 1.0),  # of the tolerance of mean speeds: speeds of rows that count as none
+    "tiny_speed": (0.01, 0.05),  # of the tolerance of mean speeds: speeds of rows that count as none
     "settled": (1e-7, 1e-5),  # of the bound of a moment: what the normal impulse may change of it in the last pass
     # of a row's own response, in mechanisms and of free bodies: how much points and limits yield to what changes their impulses
     # from step to step, as a spring does that is shorter by as much of g·h²: impulses which depend on each other stay near those
