@@ -411,7 +411,7 @@ def test_colors_by_name_and_words_of_other_engines():
     scene = sh.Scene()
     scene.add_body("a", sh.Sphere(0.1), color="red")
     assert scene.bodies["a"].color == pytest.approx((0.8, 0.169, 0.169), abs=1e-3)
-    with pytest.raises(sh.SceneError, match="one of black, white, .*brown, got 'rde'"):
+    with pytest.raises(sh.SceneError, match=r"one of black, white, .*brown, got 'rde'"):
         scene.add_body("b", sh.Sphere(0.1), color="rde")
     with pytest.raises(AttributeError, match="no attribute 'Hinge'; is 'Revolute' meant"):
         _ = sh.Hinge
