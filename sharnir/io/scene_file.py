@@ -96,7 +96,7 @@ def load_scene(path: FilePath, *, roots: Sequence[FilePath] = (), **parameters: 
     reader = Reader(roots)
     scene = reader.read(file, parameters)
     if reader.problems:
-        raise SceneFileError(reader.problems)
+        raise SceneFileError(reader.told())
     return scene
 
 
@@ -106,7 +106,7 @@ def read_text(text: str, name: str = "scene.toml", folder: FilePath = ".", roots
     reader.folders = Folders("load_scene", Path(folder), roots)
     scene = reader.read_document(reader.parse(text.encode(), name, Path(folder)), {})
     if reader.problems:
-        raise SceneFileError(reader.problems)
+        raise SceneFileError(reader.told())
     return scene
 
 
@@ -121,6 +121,12 @@ class Reader:
         self.files: list[Path] = []
         self.entries = self.copies = self.placed = self.opened = self.included_files = self.numbers = 0
         self.parsed: dict[Path, Document] = {}
+
+    def told(self) -> list[str]:
+        """What is wrong, by line, file after file as they are first told of."""
+        found = [(*[*problem.split(":", 2), ""][:2], problem) for problem in self.problems]
+        files = list(dict.fromkeys(file for file, *_ in found))
+        return [p for _, _, p in sorted(found, key=lambda f: (files.index(f[0]), int(f[1]) if f[1].isdigit() else 0))]
 
     def wrong(self, document: Document, path: Keys, words: object) -> Failed:
         """Keep what is wrong at a key."""
@@ -596,8 +602,8 @@ class Reader:
 
     def look_for_failed(self, value: Any) -> None:
         """Leave out what names something that could not be made; that has been told of."""
-        if isinstance(value, str) and value in self.failed:
-            raise Failed
+        if isinstance(value, str) and (value in self.failed or value.partition("/")[2].rpartition(".")[0] in self.failed):
+            raise Failed  # "NAME", or "joint/NAME.velocity" of an input
         inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         for item in inner:
             self.look_for_failed(item)

@@ -352,3 +352,17 @@ def test_two_thousand_damaged_files(tmp_path):
     refused, longest = attack(originals(tmp_path), range(2000), tmp_path)
     print(f"2000 damaged files: {refused} refused, each with its place; the longest took {longest:.2f} s")
     assert refused > 1000 and longest < 20
+
+
+def test_what_follows_from_a_mistake_is_not_told_and_lines_are_in_order(tmp_path):
+    file = tmp_path / "crane.toml"
+    file.write_text(
+        '[body.post]\nshape = { type = "Box", x = 0.1, y = 0.1, z = 1.0 }\n'
+        '[input.turn]\ntarget = "joint/slew.velocity"\n[input.other]\ntarget = "joint/lift.velocity"\n'
+        '[joint.slew]\ntype = "Hinge"\nparent = "world"\nchild = "post"\nposition = [0, 0, 0]\n'
+    )
+    problems, _ = check_file(file)
+    assert [re.match(r"crane.toml:(\d+): (\S+):", problem).groups() for problem in problems] == [
+        ("5", "input.other"), ("8", "joint.slew.type"),
+    ]  # fmt: skip
+    assert "is 'Revolute' meant?" in problems[1]
