@@ -337,9 +337,11 @@ class Loops:
 
     @cached_property
     def moved(self) -> Pose | None:
-        """The pose a little further on; None where the mechanism cannot be assembled there."""
+        """The pose a little further on; None where the mechanism cannot be assembled there, or not move at all."""
         keep = [(a, a.numpy().copy()) for a in (self.state.position, self.state.rotation)]
         free = self.free(self.start)
+        if not len(free):
+            return None
         basis = np.zeros((len(free), self.start.J.shape[1]))
         basis[:, self.mechanism.dynamic] = free
         move = basis.T @ np.cos(np.arange(len(basis)) + 1.0)  # some direction of the free motion, always the same
