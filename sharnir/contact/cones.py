@@ -41,8 +41,11 @@ HELD = 1e30  # 1/Δ of joint speeds that laws lock
 SMALL = {"double": 1e-12, "single": 1e-6}  # error, of that without impulses, which counts as none,
 ENOUGH = {"double": 1e-9, "single": 1e-5}  # and which is left as it is where it does not fall any more
 LEFT = {"double": 0.0, "single": 4.0}  # or times the error of speeds that count as none; impulses with so small an error stay
-TOLD = {"double": 1.0, "single": 80.0}  # times the same: laws missed by less are met. In single precision such a speed is 4
-# roundings of the scene's speed: it is sought, but sums over links that depend on each other are not known so well
+REPORTED = {
+    "double": 1.0,
+    "single": 80.0,
+}  # times the same speeds: a smaller error counts as converged. In single precision
+# such a speed is 4 roundings of the scene's speed; the solver aims at it, but sums over coupled links are less exact than that
 REDUCED, NEAR_ENOUGH = 1e-5, {"double": 1e-8, "single": 1e-4}  # what an iteration in a step leaves of the error that it found,
 # and at most of that without impulses: passes of the step that follow find the rest of it, reduced as their own errors are
 AS_FOUND = {"double": 1e-10, "single": 1e-5}  # error up to which impulses stay as they are: rounding of gaps, which is not
@@ -130,7 +133,7 @@ def cone_solver(real: str) -> str:
     kind = "double" if real == "double" else "single"
     numbers = {
         "HELD": HELD, "NEAREST": NEAREST[kind], "FIRMER": FIRMER, "FIRMEST": FIRMEST[kind], "STOPPED": STOPPED,
-        "SMALL": SMALL[kind], "ENOUGH": ENOUGH[kind], "AS_FOUND": AS_FOUND[kind], "LEFT": LEFT[kind], "TOLD": TOLD[kind],
+        "SMALL": SMALL[kind], "ENOUGH": ENOUGH[kind], "AS_FOUND": AS_FOUND[kind], "LEFT": LEFT[kind], "REPORTED": REPORTED[kind],
         "REDUCED": REDUCED, "NEAR_ENOUGH": NEAR_ENOUGH[kind],
         "SMOOTH": SMOOTH, "SMOOTHEST": SMOOTHEST, "FALLS": FALLS,
         "FINER": FINER, "CALM": CALM, "NEARLY": NEARLY, "CALMING": CALMING,
@@ -544,7 +547,7 @@ if (how == <JOINTED>) { if (!last) least = wp::max(least, wp::clamp(<REDUCED>*er
 solve_jointed(island); }
 else solve_free(island, how); }
 hold = <NEAREST>;
-const real none = wp::max(wp::max(real(1.0), <LEFT>)*least, <TOLD>*cone_least(island));  // less is not told of
+const real none = wp::max(wp::max(real(1.0), <LEFT>)*least, <REPORTED>*cone_least(island));  // less counts as converged
 if (how == <JOINTED>) return error > none ? error/scale : real(0.0);
 return error > wp::max(none, <STOPPED>*usual) ? error/usual : real(0.0); };
 real left = real(0.0);

@@ -121,21 +121,21 @@ class Journaled:
 
 
 class Part(Checked):
-    """Arguments that several calls have in common, as one object: it stands for those of its fields that are not None."""
+    """Arguments that several calls share, as one object: each field that is not None replaces an argument."""
 
     argument: ClassVar[str]
-    """By which argument it is given."""
+    """Name of the argument that takes it."""
     words: ClassVar[dict[str, str]]
-    """Arguments that its fields stand for, where they are called differently."""
+    """Fields that replace an argument of another name."""
 
 
 def spread(who: str, keywords: dict[str, Any]) -> dict[str, Any]:
-    """Arguments by name, parts among them replaced by what they stand for."""
+    """Keyword arguments, with each `Part` replaced by the arguments in its fields."""
     parts = {word: part for word, part in keywords.items() if isinstance(part, Part)}
     found = {word: value for word, value in keywords.items() if word not in parts}
     for word, part in parts.items():
         if word != part.argument:
-            raise ArgumentError(f"{who}: {word} is no {type(part).__name__}, that is given as {part.argument}=")
+            raise ArgumentError(f"{who}: {word} cannot be a {type(part).__name__}; pass it as {part.argument}=")
         for key, value in vars(part).items():
             own = part.words.get(key, key)
             if value is None:

@@ -1,4 +1,4 @@
-"""The precision of a process: kernels, states and arrays have the one that was chosen before the library's first use."""
+"""The precision of a process: that of all kernels, states and arrays, chosen before the library is first used."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from sharnir.errors import SimulationError
 
 NAMES = ("single", "double")
 VARIABLE = "SHARNIR_PRECISION"
-"""The environment variable in which a process finds its precision, and those that it starts."""
+"""The environment variable that holds the precision, also for child processes."""
 
 
 def set_precision(precision: Literal["single", "double"]) -> None:
-    """Compute in "single" or in "double" precision (the default): the first call of a program to sharnir.
+    """Compute in "single" or in "double" precision (the default). Call it before anything else of sharnir is used.
 
-    Single precision is for many worlds on a GPU: half the memory, several times the pace, 6 to 7 digits. It holds for the
-    process and for those that it starts. A SimulationError says that something of the library was used before in the other one.
+    Single precision is for many worlds on a GPU: half the memory, several times the pace, 6 to 7 digits. It holds for
+    this process and its child processes. Raises SimulationError if the library is already in use in the other precision.
     """
     if precision not in NAMES:
         raise SimulationError(f"set_precision: precision is 'single' or 'double', got {precision!r}")
@@ -26,7 +26,7 @@ def set_precision(precision: Literal["single", "double"]) -> None:
 
 
 def check_precision(who: str, precision: str) -> None:
-    """A SimulationError where types of this process are of another precision already."""
+    """Raise a SimulationError if this process already computes in another precision."""
     types = sys.modules.get("sharnir.core.types")
     if types is not None and precision != types.PRECISION:
         first = f"call sh.set_precision({precision!r}) right after import sharnir as sh, before anything else of it is used"

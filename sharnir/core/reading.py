@@ -1,4 +1,4 @@
-"""Arrays that a property gives: copies, of which no element is written, since that would change nothing it was read from."""
+"""Arrays that properties return: copies whose elements cannot be assigned, since that would not change the simulation."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 
 class Reading(np.ndarray):
-    """A copy of what was read, as a view of a plain array. What is computed from it is plain; its `copy()` may be written."""
+    """A copy of a value, as a view of a plain array. Results computed from it are plain arrays; its `copy()` can be changed."""
 
     __slots__ = ()
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if self.base is not None:
             whole = "assign all of it (body.position = (x, y, z)), or change a copy (p = body.position.copy()) and assign that"
-            raise ValueError(f"what was read is a copy, an element written into it changes nothing in the simulation: {whole}")
+            raise ValueError(f"this array is a copy, and changing one element would not change the simulation: {whole}")
         super().__setitem__(key, value)
 
     def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Any:

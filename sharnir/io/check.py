@@ -26,7 +26,7 @@ def check_file(path: FilePath, *, roots: Sequence[FilePath] = (), **parameters: 
             if file.suffix.lower() == ".toml":
                 reader = Reader(roots)
                 scene = reader.read(file, parameters)
-                problems = reader.told()
+                problems = reader.sorted_problems()
             else:
                 scene = load_scene(file, roots=roots, **parameters)
             if not problems and scene is not None:

@@ -29,7 +29,7 @@ from sharnir.scene.scene import Scene
 LIFT = 1e-12
 FREE, BALL, SLIDE, HINGE = range(4)
 KINDS = {"joint": "joint", "gear": "joint", "spring": "spring", "cable": "cable", "sensor": "sensor"}
-"""Among what the name of such a thing is looked for; of all others (bodies, terrains, sites, cameras) among places."""
+"""Namespace of each kind; bodies, terrains, sites and cameras share one, "place"."""
 STRAIGHT = 1e-9
 """Cosine or distance (m) up to which axes are across each other, and anchors one point."""
 
@@ -47,7 +47,7 @@ class Imported:
     names: dict[int, str] = field(default_factory=dict)  # of bodies, by number of the body they are welded to
     joints: dict[int, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     frames: dict[tuple[str, int], str] = field(default_factory=dict)  # of ("site", …), ("body", …) and ("camera", its number)
-    taken: set[tuple[str, str]] = field(default_factory=set)  # names of things among which one is looked for
+    taken: set[tuple[str, str]] = field(default_factory=set)  # (namespace, name)
 
     def name(self, kind: str, i: int, otherwise: str = "") -> str:
         """The file's name of a thing; where it has none, one by its kind and number."""
@@ -57,7 +57,7 @@ class Imported:
         return found or otherwise or f"{kind} {i}"
 
     def new(self, name: str, suffix: str) -> str:
-        """A name not taken yet by one of its kind; it is taken then."""
+        """Reserve a name that is still free in the namespace of its kind, and return it."""
         free, kind = name, KINDS.get(suffix, "place")
         while (kind, free) in self.taken or free == Scene.world:
             free = f"{free} {suffix}"

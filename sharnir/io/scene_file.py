@@ -96,7 +96,7 @@ def load_scene(path: FilePath, *, roots: Sequence[FilePath] = (), **parameters: 
     reader = Reader(roots)
     scene = reader.read(file, parameters)
     if reader.problems:
-        raise SceneFileError(reader.told())
+        raise SceneFileError(reader.sorted_problems())
     return scene
 
 
@@ -106,7 +106,7 @@ def read_text(text: str, name: str = "scene.toml", folder: FilePath = ".", roots
     reader.folders = Folders("load_scene", Path(folder), roots)
     scene = reader.read_document(reader.parse(text.encode(), name, Path(folder)), {})
     if reader.problems:
-        raise SceneFileError(reader.told())
+        raise SceneFileError(reader.sorted_problems())
     return scene
 
 
@@ -122,8 +122,8 @@ class Reader:
         self.entries = self.copies = self.placed = self.opened = self.included_files = self.numbers = 0
         self.parsed: dict[Path, Document] = {}
 
-    def told(self) -> list[str]:
-        """What is wrong, by line, file after file as they are first told of."""
+    def sorted_problems(self) -> list[str]:
+        """All problems, sorted by line within each file; files in the order of their first problem."""
         found = [(*[*problem.split(":", 2), ""][:2], problem) for problem in self.problems]
         files = list(dict.fromkeys(file for file, *_ in found))
         return [p for _, _, p in sorted(found, key=lambda f: (files.index(f[0]), int(f[1]) if f[1].isdigit() else 0))]

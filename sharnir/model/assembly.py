@@ -337,7 +337,7 @@ class Loops:
 
     @cached_property
     def moved(self) -> Pose | None:
-        """The pose a little further on; None where the mechanism cannot be assembled there, or not move at all."""
+        """The pose a little further on; None if the mechanism cannot be assembled there, or cannot move."""
         keep = [(a, a.numpy().copy()) for a in (self.state.position, self.state.rotation)]
         free = self.free(self.start)
         if not len(free):

@@ -92,7 +92,7 @@ COLORS = {
     "yellow": "#f2cc2e", "green": "#2e9e44", "cyan": "#2bb5c4", "blue": "#2b5fcc", "purple": "#7d3fb0", "pink": "#e87fb0",
     "brown": "#7a4e2d",
 }  # fmt: skip
-"""Colours by name, as paint looks in daylight."""
+"""Named colours (sRGB), less saturated than pure ones."""
 
 
 def as_color(value: Any, who: str) -> tuple[float, float, float] | None:

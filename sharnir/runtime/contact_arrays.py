@@ -23,7 +23,7 @@ BODY_FIELDS = ("body_force", "body_moment")
 
 
 class ForceBetween(Bound):
-    """Sum of the contact forces on a body by some others, in every world; `sim.contacts.arrays` brings it up to date."""
+    """Sum of the contact forces on a body by some others, in every world; `sim.contacts.arrays` updates it."""
 
     __slots__ = ("_force", "_moment", "body", "others")
 

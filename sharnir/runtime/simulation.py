@@ -91,7 +91,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
             `DivergenceError` (of several worlds that one stops, and is marked in `failed`), "warn" once, or "ignore".
         sleep: whether bodies, mechanisms and ropes at rest sleep until something wakes them (`SolverSequential`).
         tolerances: how exactly each step is solved, and in how many iterations; chosen for the scene if None (`Tolerances`).
-        precision: "single" or "double", to be sure of it: it is that of the process (`set_precision`), another is refused.
+        precision: "single" or "double": raises an error if this process computes in the other one (see `set_precision`).
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
         specialize: whether the steps of trees are compiled for this model (`SolverDirect`); None: on a GPU, where that can be.
     """

@@ -1,4 +1,4 @@
-"""What bodies or ropes have in common, said once: `Inertia`, `Collider`, `Visual` of `add_body`, `Rope` of `add_rope`."""
+"""Properties that several bodies or ropes share: `Inertia`, `Collider`, `Visual` for `add_body`, `Rope` for `add_rope`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Inertia(Part):
 
 @dataclass(frozen=True)
 class Collider(Part):
-    """What of a body touches others, and how: `add_body(…, collision=Collider(…))`.
+    """Collision shapes of a body and their surface: `add_body(…, collision=Collider(…))`.
 
     Args:
         shapes: a shape or several in the body's frame; the body's own if None.
@@ -52,7 +52,7 @@ class Collider(Part):
 
 @dataclass(frozen=True)
 class Visual(Part):
-    """What a body looks like: `add_body(…, visual=Visual(…))`.
+    """Appearance of a body: `add_body(…, visual=Visual(…))`.
 
     Args:
         shapes: a file (.glb, .obj, …), a `Surface`, or shapes; the body's own if None.
@@ -68,7 +68,7 @@ class Visual(Part):
 
 @dataclass(frozen=True)
 class Rope(Part):
-    """What a rope is made of, wherever it runs: `add_rope(name, start, end, like=Rope(…))`. What is None is as `add_rope` has it.
+    """Properties of a rope: `add_rope(name, start, end, like=Rope(…))`. A field that is None has the default of `add_rope`.
 
     Args:
         radius: m. density: kg/m³, or mass_per_length: kg/m. segments: how many, or their relative lengths.

@@ -57,7 +57,7 @@ from sharnir.sensors.table import SensorDescription, add_sensor
 
 log = logging.getLogger("sharnir")
 NAMED_APART = (("bodies", "frames", "ropes"), ("joints", "gears"), ("springs",), ("cables",), ("sensors",))
-"""Kinds of things among which a name is looked for: no two of these have the same name, others may."""
+"""Kinds that share one namespace: two objects within a group have different names."""
 FAR = 5.0  # body widths: a rope tied to it from farther off may be a mistake
 
 
@@ -430,9 +430,9 @@ class Scene(Journaled):
                 A negative radius winds the other way. Beyond `longest`, and when all is in, the rope slips.
             velocity: m/s, one for all or one a point.
             material: how its surface rubs; `Material()` if None. collide: False: it touches nothing; never what holds it.
-            like: what it is made of, a `Rope` that several have in common, in place of the words of its fields.
+            like: a `Rope` with properties that several ropes share; its fields replace the arguments of the same names.
         """
-        if like is not None:  # the fields of a Rope are among the arguments, and it is not (`Journaled`)
+        if like is not None:  # `Journaled` has replaced a Rope by its fields
             raise SceneError(f"rope {name!r}: like is a Rope, got {like!r}")
         self._new_name(name, "ropes")
         who = f"rope {name!r}"
@@ -495,7 +495,7 @@ class Scene(Journaled):
     add_sensor = add_sensor
 
     def _new_name(self, name: str, kind: str) -> None:
-        """A SceneError where this is no name, or another thing that a name of this kind is looked for among has it."""
+        """Raise a SceneError if this is not a valid name, or is already used in the namespace of its kind."""
         if not isinstance(name, str) or not name:
             raise SceneError(f"a name is a non-empty string, got {name!r}")
         among = next(kinds for kinds in NAMED_APART if kind in kinds)

@@ -1,4 +1,4 @@
-"""What a scene stands in: sun and sky, ground with squares of a known size, in a light and a dark theme."""
+"""Surroundings of a scene: sun, sky, and ground with squares of known size, in a light and a dark theme."""
 
 from __future__ import annotations
 

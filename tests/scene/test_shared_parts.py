@@ -34,7 +34,7 @@ def test_mistakes_with_parts():
     scene = sh.Scene()
     with pytest.raises(sh.ArgumentError, match=r"mass is given twice, by inertia=Inertia\(mass=…\) and by mass="):
         scene.add_body("a", mass=1.0, inertia=sh.Inertia(2.0, (1, 1, 1)))
-    with pytest.raises(sh.ArgumentError, match=r"Scene\.add_body: visual is no Collider, that is given as collision="):
+    with pytest.raises(sh.ArgumentError, match=r"Scene\.add_body: visual cannot be a Collider; pass it as collision="):
         scene.add_body("a", sh.Sphere(0.1), visual=sh.Collider(sh.Sphere(0.1)))
     with pytest.raises(sh.ArgumentError, match="Rope has no argument 'mass'"):
         sh.Rope(mass=1.0)
