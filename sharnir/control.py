@@ -87,6 +87,9 @@ class Trapezoid:
                 raise SceneError(f"Trapezoid: {what} is a positive finite number, got {getattr(self, what)!r}")
         if not np.isfinite(np.asarray(self.start, float)).all() or not np.isfinite(np.asarray(self.end, float)).all():
             raise SceneError(f"Trapezoid: start and end are finite numbers, got {self.start!r} and {self.end!r}")
+        shapes = {np.shape(self.start), np.shape(self.end)} - {()}
+        if len(shapes) > 1:
+            raise SceneError(f"Trapezoid: start and end have as many numbers, got {self.start!r} and {self.end!r}")
 
     @property
     def _parts(self) -> tuple[float, float, float]:

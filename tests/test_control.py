@@ -55,6 +55,8 @@ def test_trapezoid_is_the_quickest_motion_within_its_bounds(way, duration):
     assert off < 2e-3 and np.abs(np.diff(v)).max() <= 4e-3 + 1e-12
     with pytest.raises(sh.SceneError, match="speed is a positive finite number, got 0"):
         Trapezoid(0, 1, speed=0, acceleration=1)
+    with pytest.raises(sh.SceneError, match=r"start and end have as many numbers, got \[0\] and \[1, 2\]"):
+        Trapezoid([0], [1, 2], speed=1, acceleration=1)
 
 
 def test_axes_of_a_profile_begin_and_end_together():

@@ -171,3 +171,23 @@ def test_an_elastic_box_keeps_its_energy(seed, dt):
         assert sim.energy().total < start * (1 + 1e-9)
     print(f"energy after 10 s: {sim.energy().total / start - 1:.1e}")
     assert sim.energy().total > 0.99 * start
+
+
+@pytest.mark.parametrize("solver", ["sequential", "direct"])
+@pytest.mark.parametrize("speed", [0.0, 1.0])
+@pytest.mark.parametrize("jointed", [False, True])
+def test_an_impact_in_the_first_step_is_reported_once(solver, speed, jointed):
+    """Forces act for half of the first step with `sequential`: what they need is scaled to a whole step, an impact is not."""
+    scene = sh.Scene()
+    scene.add_ground()
+    scene.add_body("box", sh.Box(0.2, 0.2, 0.2), mass=1.0, position=(0, 0, 0.1))
+    if jointed:
+        scene.add_joint("guide", sh.Prismatic("z"), scene.world, "box", position=(0, 0, 0))
+    sim = sh.Simulation(scene, 1e-3, solver=solver)
+    sim.body("box").velocity = (0, 0, -speed)
+    sim.step()
+    impulse = sim.contacts().force[:, 2].sum() * sim.dt  # N·s
+    weight = 9.81 * sim.dt
+    assert speed + 0.5 * weight - 1e-6 <= impulse <= speed + weight + 1e-6
+    if speed == 0.0:
+        assert impulse == pytest.approx(weight, abs=1e-6 * weight)

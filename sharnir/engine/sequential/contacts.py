@@ -247,15 +247,19 @@ def in_world(s: wp.array(dtype=Step), i: int, w: int, p: vec3) -> vec3:
 
 @wp.func
 def commit_points(s: wp.array(dtype=Step), w: int):
-    """Impulses of the step, for the next one to start from and for the caller to read."""
+    """Impulses of the step, for the next one to start from and for the caller to read: what a kick shorter than the step needed
+    is scaled to a whole one, an impact is not.
+    """
     h = s[0].settings.dt[0]
-    whole = h / s[0].settings.kick[w]
     for k in range(s[0].touch.patches[w]):
         if s[0].touch.patch[k, w].rests == 1:
             continue
         g = s[0].touch.patch[k, w]
         for i in range(g.first, g.first + g.size):
             u = s[0].touch.speed[i, w]
+            whole = h / s[0].settings.kick[w]
+            if touches(s, i, w, s[0].touch.before[i, w]):
+                whole = real(1.0)
             p = unscaled(s[0].touch.p[i, w], s[0].touch.row[i, w].mu)
             s[0].contacts.impulse[i, w] = from_axes(g.n, g.t1, g.t2, p) * whole
             s[0].contacts.gap[i, w] = s[0].contacts.gap[i, w] + u[0] * h
