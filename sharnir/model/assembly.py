@@ -358,8 +358,8 @@ class Loops:
         return pose
 
 
-def look_at_loops(model: Model, state: State) -> tuple[list[str], np.ndarray, bool]:
-    """The rows that are redundant, the axes that are rigid, and whether a loop is shaky, of all mechanisms with loops or gears
+def look_at_loops(model: Model, state: State) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """The rows that are redundant, the axes that are rigid, and the axes that are shaky, of all mechanisms with loops or gears
     (see below).
     """
     geared = {k for ends in gear_ends(model) for k, _ in ends[:2]}
@@ -369,11 +369,11 @@ def look_at_loops(model: Model, state: State) -> tuple[list[str], np.ndarray, bo
     both = set(looped).union(*(group for group in everything if geared.intersection(group)))
     groups = {tuple(group): Loops(model, state, group) for group in mechanisms(model, sorted(both))}
     redundant = [name for loops in groups.values() for name in redundant_rows(loops)]
-    rigid, shaky = np.zeros(model.speeds, bool), False
+    rigid, shaky = np.zeros(model.speeds, bool), np.zeros(model.speeds, bool)
     for group in mechanisms(model, sorted(looped)):
         loops = groups.get(tuple(group)) or Loops(model, state, group)
         rigid[rigid_axes(loops)] = True
-        shaky = shaky or is_shaky(loops)
+        shaky[shaky_axes(loops)] = True
     return redundant, rigid, shaky
 
 
@@ -404,12 +404,14 @@ def still_axes(loops: Loops, pose: Pose) -> set[int]:
     return set((loops.model.v_start[k] + i)[rest].tolist())
 
 
-def is_shaky(loops: Loops) -> bool:
-    """Whether axes can move in the start pose alone, and stand still a little further on: a frame that only just yields."""
+def shaky_axes(loops: Loops) -> list[int]:
+    """Numbers of the free axes that can move in the start pose alone, and stand still a little further on: of a frame that only
+    just yields.
+    """
     start, moved = loops.start, loops.moved if loops.start.dependent else None
     if moved is None or moved.rank <= start.rank:
-        return False
-    return bool(still_axes(loops, moved) - still_axes(loops, start))
+        return []
+    return sorted(still_axes(loops, moved) - still_axes(loops, start))
 
 
 def dependent_rows(J: np.ndarray, tolerance: float = 1e-7) -> list[int]:

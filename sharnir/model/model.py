@@ -195,7 +195,7 @@ class Model:
     told: Any = None  # `said.SceneJournal`: what the scene was told, for files
     inputs: list[Any] = field(default_factory=list)  # `inputs.Input`, of the scene's operator
     rigid: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # (speeds,) axes that a loop holds still
-    shaky: bool = False  # whether axes in a loop can move in the start pose alone
+    shaky: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # (speeds,) axes that loops let move at the start alone
     ropes: Any = None  # `rope.build.Ropes`, where there are any
     collision: Any = None  # `collision.describe.CollisionDescription`, where bodies touch
     visible: Any = None  # the same for sensors by rays, if the scene has such and no contact

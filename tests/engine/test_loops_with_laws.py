@@ -121,20 +121,38 @@ def test_shared_friction_that_is_switched_on_later(joint, loop):
 
 
 @pytest.mark.parametrize("seed", [1064, 1090])
-def test_frames_that_can_move_in_their_start_pose_alone_gain_no_energy(seed):
+def test_frames_that_can_move_in_their_start_pose_alone_are_held_still(seed):
     """Gaps of 1e-9 m are motions of 3e-5 m there; rows that closed them gave up to 2 J in a step."""
     case = pair_case(seed, "direct")
-    assert case.scene.build().shaky
+    assert case.scene.build().shaky.any()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         sim = sh.Simulation(case.scene, case.dt, solver="direct")
+        start = [sim.joint(name).position for name in ("rough", "other")]
         sim.step()
         energy = sim.energy()
         for _ in range(40):
-            sim.step()
-            assert sim.energy().total < energy.total + 0.01 * energy.kinetic
+            assert sim.step().converged
+            assert sim.energy().total < energy.total + 1e-12 * max(energy.kinetic, 1.0)
+            assert np.abs(sim.constraint_error()).max() < 1e-13
+    np.testing.assert_allclose([sim.joint(name).position for name in ("rough", "other")], start, atol=1e-12)
+
+
+def test_a_frame_that_was_held_still_moves_when_it_is_opened():
+    """Axes that loops let move in the start pose alone are free once a joint of the loop is disabled."""
+    case = pair_case(1090, "direct")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sim = sh.Simulation(case.scene, case.dt, solver="direct")
+        joint = sim.joint("other")
+        joint.effort = (500.0, 500.0, 500.0)
+        sim.step(20)
+        assert np.abs(joint.position).max() < 1e-12
+        sim.joint("rough").enabled = False
+        sim.step(20)
+    assert np.abs(joint.position).min() > 1e-3
 
 
 def test_four_bars_in_a_singular_pose_are_not_shaky():
     scene = four_bars(2)
-    assert not scene.build().shaky
+    assert not scene.build().shaky.any()

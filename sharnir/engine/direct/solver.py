@@ -175,7 +175,7 @@ class SolverDirect(TreeSolver):
     def _plan_trees(self, rough: Collection[int] = ()) -> None:
         """Plan the trees anew; `rough` are joints that got friction which axes share."""
         if self._trees is not None:
-            self._trees = Trees(self, self._trees.plan.rough.union(rough))
+            self._trees = Trees(self, self._trees.plan.rough.union(rough), self._trees.loose)
 
     def relay(self) -> None:
         """To be called after frames of joints were changed in place."""
@@ -253,6 +253,8 @@ class SolverDirect(TreeSolver):
             self._was = None
         if self._trees is not None and self._trees.loosen(control):
             self._was = None  # what was bound has no room for them
+            if self._trees.plan.still:  # axes that these held still may move
+                self._plan_trees()
         return self._trees is not None
 
     def _judges_each(self) -> bool:

@@ -105,11 +105,12 @@ class Trees:
     Args:
         solver: the `SolverDirect` whose model it is.
         rough: joints to which friction was given after the model was built.
+        loose: joints that may be disabled: in paths of rows they have room for all axes.
     """
 
-    def __init__(self, solver: Any, rough: Collection[int] = ()) -> None:
+    def __init__(self, solver: Any, rough: Collection[int] = (), loose: Collection[int] = ()) -> None:
         self.solver, self.model = solver, solver.model
-        self.plan = Plan(self.model, rough)
+        self.plan = Plan(self.model, rough, whole=not loose)
         self._special: Specialized | None = None
         self._settled = False  # whether steps were bound to that
         self.specialized = False  # whether the bound steps are
@@ -122,7 +123,7 @@ class Trees:
             from sharnir.engine.direct.roped_steps import ends_of
 
             self.closures += ends_of(self.model.ropes, self.plan.link_of)
-        self.loose: set[int] = set()  # joints that may be disabled: in paths of rows they have room for all axes
+        self.loose = set(loose)
         m = self.model
         self.measures = m.ropes is None and not (m.bodies.motion.numpy() == KINEMATIC).any()
         """Whether steps measure the energy that is given: all but that of bodies on prescribed motions, and of ropes."""
@@ -134,9 +135,8 @@ class Trees:
         """Whether all of a model is trees, rows beside them, contacts, and ropes that `roped_steps` covers and that touch
         nothing, these on a CPU, in double precision.
 
-        Loops that can move in their start pose alone are left to the former passes: motion there costs gaps of second order,
-        which are taken for rounding, and rows that close them give energy. So are ropes beside rods in redundant loops: where
-        these are singular, passes with the exact derivative alone, as ropes need them, do not converge.
+        Ropes beside rods in redundant loops are left to the former passes: where these are singular, passes with the exact
+        derivative alone, as ropes need them, do not converge.
         """
         if model.ropes is not None:
             from sharnir.engine.direct.roped_steps import covers
@@ -148,7 +148,7 @@ class Trees:
                 return False
             if PRECISION == "single" or wp.get_device(model.device).is_cuda:
                 return False
-        return not model.shaky and len(model.com) > 0
+        return len(model.com) > 0
 
     def loosen(self, control: Control) -> bool:
         """Give room to joints that are disabled now, may break or may do nothing; whether more of them have it than had."""

@@ -33,6 +33,7 @@ from sharnir.engine.tree.forest import (
     Link,
     is_symmetric,
 )
+from sharnir.model.assembly import gear_ends
 from sharnir.model.model import DYNAMIC, KINEMATIC, Model
 
 ALONG = np.array([[[0, 0, 1], [1, 0, 0], [0, 1, 0]], [[0, 1, 0], [0, 0, 1], [1, 0, 0]], np.eye(3)], float)  # z along x, y, z
@@ -79,10 +80,14 @@ class Plan:
     Args:
         model: what `Scene.build` returned.
         rough: joints to which friction was given after the model was built; axes that share it are in one link.
+        whole: whether all loops stay closed. Then axes that can move in the start pose alone have no links, but those of gears:
+            gaps of second order, which are taken for rounding, would let them move, and rows that close these would give energy.
     """
 
-    def __init__(self, model: Model, rough: Collection[int] = ()) -> None:
+    def __init__(self, model: Model, rough: Collection[int] = (), whole: bool = True) -> None:
         self.model, self.rough = model, frozenset(rough)
+        geared = {int(model.v_start[k]) + n for ends in gear_ends(model) for k, n in ends[:2]}
+        self.still = set(np.flatnonzero(model.shaky).tolist()) - geared if whole else set()
         self.places: list[Place] = []
         self.link_of: dict[int, int] = {}
         self.rods: list[int] = []  # joints that are not in the forest
@@ -186,6 +191,8 @@ class Plan:
         if moves > 1 and self._shared(k, slice(0, moves)):
             rows = [(SLIDES, -1, v, q), *rows[moves:]]
             together[v] = tuple(slots[:moves])
+        counts = {BALL: 3, TURNS: 2, SLIDES: moves}
+        rows = [r for r in rows if not self.still.issuperset(range(r[2], r[2] + counts.get(r[0], 1)))]
         rows = rows or [(WELD, -1, -1, -1)]
         at_link = self.link_of.get(base, GROUND)
         for n, (what, slot, axis, coordinate) in enumerate(rows[::sense]):
