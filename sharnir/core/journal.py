@@ -14,7 +14,7 @@ import numpy as np
 from sharnir.core.misspellings import Checked, check_arguments
 from sharnir.errors import ArgumentError
 
-RULES = ("ignore", "set_pair", "tie_rope")
+RULES = ("ignore", "set_drive", "set_pair", "tie_rope")
 """Methods of a scene that say something and are not called add_…."""
 
 

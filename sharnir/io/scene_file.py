@@ -42,7 +42,7 @@ MAX_PLACED, MAX_FILES = 2_000, 500
 MAX_NUMBERS = 20_000_000
 """Numbers of all arrays, fields of ground and ropes of a scene file together, at most."""
 SEGMENT = 200  # numbers that a segment of a rope counts as
-RULES = {"ignore": "ignore", "pair": "set_pair", "tie": "tie_rope"}
+RULES = {"ignore": "ignore", "pair": "set_pair", "tie": "tie_rope", "drive": "set_drive"}
 SECTIONS = {name[4:]: name for name, method in vars(Scene).items() if name.startswith("add_") and callable(method)} | RULES
 """Tables of a file, and the method of a scene that each is."""
 FORMER_SECTIONS = {"control": "input", "cast_wheel": "raycast_wheel"}
@@ -61,6 +61,8 @@ FIRST = (
     "rope",
     "tie",
     "belt",
+    "raycast_wheel",
+    "drive",
     "ignore",
     "pair",
 )

@@ -36,7 +36,7 @@ class BodyDescription:
     drag_area: float = 0.0  # m²
 
 
-@dataclass
+@dataclass(slots=True)
 class JointDescription:
     """A joint as described: bodies by index, its frame on each, from that body's centre of mass."""
 

@@ -1,4 +1,6 @@
-"""Setting the coordinates and speeds of one joint: its side of the mechanism follows, a closed loop is assembled or refused."""
+"""Setting the coordinates and speeds of one joint, or the place of one body, while running: what hangs on it follows, a closed
+loop is assembled or refused.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.core.spatial import quat_conjugate, quat_multiply, quat_rotate
+from sharnir.core.spatial import quat_conjugate, quat_multiply, quat_rotate, quat_to_matrix
 from sharnir.errors import SimulationError
 from sharnir.model.assembly import (
     ASSEMBLED,
@@ -182,6 +184,59 @@ def velocity_fields(model: Model, state: State, joint: int, base: int, is_child:
         return v + np.cross(s, place - x) + linear + np.cross(angular, place - point), s + angular
 
     return at
+
+
+def place_mechanism(
+    model: Model,
+    state: State,
+    body: int,
+    pose: tuple[np.ndarray, np.ndarray],
+    motion: tuple[Any, Any],
+    on: np.ndarray,
+    worlds: np.ndarray,
+) -> None:
+    """Bring a body to a pose, in some worlds, and all bodies that joints hold to it along with it, as one rigid whole.
+
+    Args:
+        pose: position of its centre of mass and rotation, (worlds, …).
+        motion: velocity and angular velocity that it has then, (worlds, 3); None: those that it has. The others keep their
+            motion relative to it.
+        on: (joints, worlds) where joints hold.
+        worlds: indices of those where it is placed.
+    """
+
+    def change(held: list[int], alike: np.ndarray) -> None:
+        chosen = np.intersect1d(alike, worlds)
+        if len(chosen):
+            _place_mechanism(model, state, body, pose, motion, held, chosen)
+
+    in_groups(state, on, change)
+
+
+def _place_mechanism(model: Model, state: State, body: int, pose: Any, motion: Any, held: list[int], at: np.ndarray) -> None:
+    side, grounded = side_of(model, -1, body, held)
+    names = list(model.body_names)
+    if grounded:
+        raise SimulationError(
+            f"body {names[body]!r} cannot be placed: joints hold it, or what hangs on it, to a body that does not yield; set the "
+            "positions of these joints"
+        )
+    x, r, v, s, L = (getattr(state, n).numpy().astype(float) for n in ("position", "rotation", "velocity", "spin", "momentum"))
+    inertia = model.bodies.inertia.numpy().astype(float)
+    (x0, r0, v0, s0), (x1, r1) = (a[body, at] for a in (x, r, v, s)), (a[at] for a in pose)
+    v1, s1 = (old if new is None else new[at] for old, new in zip((v0, s0), motion, strict=True))
+    turn = quat_multiply(r1, quat_conjugate(r0))
+    for b in side:
+        own_v, own_s = v[b, at] - v0 - np.cross(s0, x[b, at] - x0), s[b, at] - s0
+        x[b, at] = x1 + quat_rotate(turn, x[b, at] - x0)
+        r[b, at] = quat_multiply(turn, r[b, at])
+        r[b, at] /= np.linalg.norm(r[b, at], axis=-1, keepdims=True)
+        v[b, at] = v1 + np.cross(s1, x[b, at] - x1) + quat_rotate(turn, own_v)
+        s[b, at] = s1 + quat_rotate(turn, own_s)
+        R = quat_to_matrix(r[b, at])
+        L[b, at] = np.einsum("wij,wjk,wlk,wl->wi", R, inertia[b, at], R, s[b, at])
+    for name, values in (("position", x), ("rotation", r), ("velocity", v), ("spin", s), ("momentum", L)):
+        getattr(state, name).assign(values)
 
 
 def joint_name(model: Model, joint: int) -> str:

@@ -17,9 +17,11 @@ from sharnir.core.renamed import Former
 from sharnir.core.spatial import cross, quat_conjugate, quat_rotate, unit_quat
 from sharnir.errors import LARGEST, Bound, SimulationError
 from sharnir.model import assembly
+from sharnir.model.joint_setting import place_mechanism
 from sharnir.model.model import DYNAMIC, FIXED, KINEMATIC
 from sharnir.runtime import parameters
 from sharnir.runtime.arrays import memory
+from sharnir.runtime.snapshots import chosen
 
 # The Simulation a view belongs to; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -111,7 +113,7 @@ class BodyView(Bound):
 
     @property
     def position(self) -> Any:
-        """(3,) origin of the body's frame, m."""
+        """(3,) origin of the body's frame, m; settable, of this body alone (`place` takes along what joints hold to it)."""
         if self._com is None:
             return self._value("position")
         return self._sim._out(self._place())
@@ -121,6 +123,47 @@ class BodyView(Bound):
         self._movable("position")
         self._sim._settled()
         self._put_place(self._checked(value, "position (m)"))
+
+    def place(
+        self,
+        position: Any = None,
+        rotation: Any = None,
+        *,
+        velocity: Any = None,
+        angular_velocity: Any = None,
+        worlds: Any = None,
+    ) -> None:
+        """Bring the body to a pose, and all bodies that joints hold to it along with it, as one rigid whole; what is not given
+        stays, and coordinates and speeds of the joints stay. A robot with a free base is put down so. (To set `position` moves
+        this body alone, and opens its joints.)
+
+        Args:
+            position: (3,) or (worlds, 3), of the body's frame, m. rotation: (4,) or (worlds, 4), unit quaternion (x, y, z, w).
+            velocity: of its centre of mass, m/s. angular_velocity: rad/s.
+            worlds: a mask (worlds,) or indices of those where it is placed, all if None; the others are not touched.
+        """
+        self._movable("place")
+        sim, who = self._sim, f"body {self.name!r}"
+        if self._motion != DYNAMIC:
+            raise SimulationError(f"{who} moves as prescribed: set its position and rotation")
+        at = chosen(sim, np.arange(sim.worlds) if worlds is None else worlds)
+        sim._settled()
+        frame, turn = self._place(), self._get("rotation")
+        if position is not None:
+            frame = self._checked(position, "position (m)")
+        if rotation is not None:
+            turn = unit_quat(self._checked(rotation, "rotation", 4), who, SimulationError)
+        com = np.zeros(3) if self._com is None else self._com
+        centre = frame + quat_rotate(turn, np.broadcast_to(com, frame.shape))
+        v = None if velocity is None else self._checked(velocity, "velocity (m/s)")
+        s = None if angular_velocity is None else self._checked(angular_velocity, "angular_velocity (rad/s)")
+        if s is not None and np.any(s):
+            self._solid("angular velocity")
+        if sim._ropes:
+            rope = next(iter(sim._ropes))
+            raise SimulationError(f"{who} cannot be placed: rope {rope!r} would not follow")
+        place_mechanism(sim.model, sim.state, self._i, (centre, turn), (v, s), sim._commands.enabled != 0, at)
+        sim.changed()
 
     @property
     def com(self) -> Any:

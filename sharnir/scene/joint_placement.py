@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sharnir.core.spatial import quat_conjugate, quat_multiply, quat_rotate, unit_quat
 from sharnir.errors import SceneError, as_numbers
+from sharnir.model.actuators import Servo
 from sharnir.model.descriptions import BodyDescription, JointDescription, vector
 from sharnir.model.joint_types import AXES, Distance, Free, Joint
 from sharnir.model.model import DYNAMIC
@@ -37,6 +40,19 @@ def describe_joint(
         if body.motion == DYNAMIC and not np.any(body.inertia):
             check_point_mass(made, body, float(np.linalg.norm(point)))
     return made
+
+
+def with_drive(old: JointDescription, drive: Any) -> JointDescription:
+    """The same joint with another drive; a servo without a bound gets that of the servo before."""
+    who = f"joint {old.name!r} ({old.joint.kind})"
+    if not hasattr(old.joint, "drive"):
+        raise SceneError(f"set_drive: {who} takes no drive")
+    before = old.joint.drive
+    if isinstance(drive, Servo) and isinstance(before, Servo) and not np.isfinite(drive.max_force):
+        drive = replace(drive, max_force=before.max_force)
+    joint = copy(old.joint)
+    object.__setattr__(joint, "drive", drive)
+    return replace(old, joint=joint, axes=joint.axes(who))
 
 
 def in_degrees(made: JointDescription) -> str:

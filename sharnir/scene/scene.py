@@ -6,6 +6,7 @@ import logging
 import warnings
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 import numpy as np
@@ -49,6 +50,7 @@ from sharnir.scene.joint_placement import (
     in_degrees,
     joint_frames,
     neighbours,
+    with_drive,
 )
 from sharnir.scene.parts import Collider, Inertia, Rope, Visual
 from sharnir.scene.tables import body_table, gear_table, spring_table
@@ -334,6 +336,21 @@ class Scene(Journaled):
         if collide:
             self.touch.asked.add(self.touch.pair(who, a.name, b.name))
         return name
+
+    def set_drive(self, joints: str, drive: Any) -> list[str]:
+        """Give joints of the scene a drive, as those of a robot from a file; returns their names.
+
+        Args:
+            joints: a name, or a pattern as "hip*".
+            drive: as a joint takes it: `Servo(...)`, a motor, or one for each axis. A `Servo` without `max_force` keeps the bound
+                of the servo that the joint had.
+        """
+        names = [name for name in self.joints if fnmatchcase(name, str(joints))]
+        if not names:
+            raise SceneError(f"set_drive: no joint is called {joints!r}; joints are {', '.join(self.joints) or 'none'}")
+        made = {name: with_drive(self.joints[name], drive) for name in names}  # all of them, or none
+        self.joints |= made
+        return names
 
     def add_spring(
         self,

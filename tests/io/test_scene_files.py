@@ -144,6 +144,7 @@ def test_every_kind_of_object_comes_back(tmp_path):
     scene.add_frame("eye", names[1], position=(0.1, 0, 0))
     scene.ignore(names[0], names[2])
     scene.set_pair(names[0], "world", sh.Material(0.1))
+    scene.set_drive("j2", sh.Servo(kd=1.0, max_force=5.0))
     scene.add_belt("j0", "world", sh.Box(1, 1, 1), radius=0.2)
     scene.add_raycast_wheel("rim", names[1], sh.Sphere(0.1), axis=(0, 1, 0), radius=0.1, inertia=0.2, drive=sh.Servo(kd=3.0))
     mesh = sh.Box(1, 2, 3).mesh()

@@ -174,6 +174,7 @@ ADDED = {
     "add_belt": {"joint": "j", "body": "a", "shapes": [sh.Sphere(0.1)], "radius": 0.1},
     "add_raycast_wheel": {"name": "n", "body": "a", "shape": sh.Sphere(0.1), "axis": (0, 1, 0), "radius": 0.1, "inertia": 1.0},
     "ignore": {"a": "a", "b": "b"},
+    "set_drive": {"joints": "j", "drive": sh.Servo()},
     "set_pair": {"a": "a", "b": "b", "material": sh.Material()},
 }
 ASKED = {
