@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import runpy
 import time
 from itertools import pairwise
+from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for matrices as small as these, threads cost more than they give
 
@@ -124,7 +126,7 @@ class Policy:
 
 
 def train(
-    name: str, *, worlds: int = 64, horizon: int = 64, rounds: int = 200, seed: int = 1, rate: float = 1e-3, clip: float = 0.2,
+    name: Any, *, worlds: int = 64, horizon: int = 64, rounds: int = 200, seed: int = 1, rate: float = 1e-3, clip: float = 0.2,
     discount: float = 0.99, trace: float = 0.95, epochs: int = 6, parts: int = 8, seconds: float = 600.0, tell: bool = True,
 ) -> tuple[Policy, list[tuple[int, float]]]:  # fmt: skip
     """Train until the stated reward, the rounds or the time are over; returns the policy and its curve (decisions, return)."""
@@ -166,7 +168,7 @@ def train(
     return policy, curve
 
 
-def evaluate(policy: Policy, name: str, worlds: int = 64, seed: int = 1000) -> float:
+def evaluate(policy: Policy, name: Any, worlds: int = 64, seed: int = 1000) -> float:
     """Mean return of one whole episode in each of some worlds, without chance in the actions."""
     env = sh.gym.VectorEnv(name, num_envs=worlds)
     seen = env.reset(seed=seed)[0]
@@ -178,7 +180,7 @@ def evaluate(policy: Policy, name: str, worlds: int = 64, seed: int = 1000) -> f
     return float(sums.mean())
 
 
-def film(policy: Policy, name: str, path: str, seconds: float = 8.0, seed: int = 1000) -> None:
+def film(policy: Policy, name: Any, path: str, seconds: float = 8.0, seed: int = 1000) -> None:
     """A film (.gif or .mp4) of what the policy does."""
     env = sh.gym.Env(name)
     seen = env.reset(seed=seed)[0]
@@ -189,11 +191,14 @@ def film(policy: Policy, name: str, path: str, seconds: float = 8.0, seed: int =
 
 if __name__ == "__main__":
     words = argparse.ArgumentParser(description="Train a policy")
-    words.add_argument("task", nargs="?", default="CartPole", choices=list(sh.gym.TASKS))
+    words.add_argument("task", nargs="?", default="CartPole", help=f"{', '.join(sh.gym.TASKS)}, or file.py:Class")
     words.add_argument("--seed", type=int, default=1)
     words.add_argument("--seconds", type=float, default=600.0)
     words.add_argument("--video", metavar="FILE", help="a film of the policy, .gif or .mp4")
     given = words.parse_args()
+    if ":" in given.task:
+        file, name = given.task.rsplit(":", 1)
+        given.task = runpy.run_path(file)[name]
     trained, _ = train(given.task, seed=given.seed, seconds=given.seconds)
     print(f"mean return of 64 episodes: {evaluate(trained, given.task):.2f} (stated: {SOLVED.get(given.task, 'none')})")
     if given.video:
