@@ -20,6 +20,7 @@ from sharnir.engine.direct.roped_data import (
     put_rows,
     start_bodies,
 )
+from sharnir.engine.direct.roped_winch import displace_winch, stand_winch_closing
 from sharnir.engine.rope.data import BODY, LOOP, RopeStep
 from sharnir.engine.rope.energy import (
     take_back_impulses,
@@ -99,6 +100,7 @@ def roped_stand_closing(x: wp.array(dtype=RopedTree), w: int, h: real):
             held = recall_triple(x[0].tree, b, AT_COM, w) + s[0].work.arm[2 * k + 1, w]
             put_rows(x, k, w, arm, arm, held, held, real(1.0))
             put_gaps(x, k, w, s[0].work.g[k, w] * -scale)
+        stand_winch_closing(x, k, w)
 
 
 @wp.func
@@ -117,6 +119,7 @@ def roped_raise(x: wp.array(dtype=RopedTree), w: int):
             s[0].body.dw[b, w] = g * per
     follow_ropes(x, w, per)
     for k in range(s[0].ropes.count):
+        displace_winch(x, k, w)
         first = s[0].ropes.first[k]
         n = s[0].state.segments[k, w]
         raised = real(0.0)

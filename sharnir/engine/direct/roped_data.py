@@ -11,15 +11,18 @@ import warp as wp
 from sharnir.core.spatial import unit
 from sharnir.core.types import mat33, real, vec3
 from sharnir.engine.rope.chain import bring_back, eliminate, follow
-from sharnir.engine.rope.data import BODY, LOOP, ROPE, UNHELD, RopeStep
+from sharnir.engine.rope.data import BODY, LOOP, ROPE, UNHELD, WOUND, RopeStep
 from sharnir.engine.rope.ends import clear_ties
 from sharnir.engine.rope.energy import (
     rope_pose,
 )
 from sharnir.engine.rope.means import cayley
 from sharnir.engine.rope.passes import tie_bodies
+from sharnir.engine.rope.reel import turn_drum
+from sharnir.engine.rope.slack import reel_element
 from sharnir.engine.rope.terms import skew
-from sharnir.engine.tree.ropes import END_SIZE, GAP, HUNG_SIZE, JOINTS, PER_ROW, RATE, SOFT
+from sharnir.engine.rope.winch import drum_turn
+from sharnir.engine.tree.ropes import DRIVES, END_SIZE, GAP, HUNG_SIZE, JOINTS, LEADS, PER_ROW, RATE, SOFT, WINCH_SIZE
 from sharnir.engine.tree.row_storage import LINK_FIELDS
 from sharnir.engine.tree.runtime import MEMORY_APART, MEMORY_ROW, TreeStep, memory_of, recall, recall_triple
 from sharnir.engine.tree.storage import START, offsets
@@ -31,6 +34,7 @@ AT_V, AT_W, AT_U, AT_G, AT_COM, AT_COM_MEAN, AT_R = (
 OF_ROWS = wp.constant(sum(LINK_FIELDS.values()))
 AT_ORIGIN = wp.constant(offsets(LINK_FIELDS)["origin"])
 HUNG, END, ROW, ROW_RATE, ROW_SOFT, ROW_GAP = (wp.constant(k) for k in (HUNG_SIZE, END_SIZE, PER_ROW, RATE, SOFT, GAP))
+WINCH, WINCH_DRIVES, WINCH_LEADS = (wp.constant(k) for k in (WINCH_SIZE, DRIVES, LEADS))
 
 
 @wp.struct
@@ -46,12 +50,17 @@ class RopedTree:
     link_of: wp.array(dtype=wp.int32)  # [body] −1: likewise
     end_row: wp.array(dtype=wp.int32)  # [rope] where the change of the impulse of its last end's first row is in the memory,
     # after what closures have there; −1
+    winches: wp.int32  # ropes that drums wind
+    winch_row: wp.array(dtype=wp.int32)  # [rope] likewise, of the row of its winch
+    drum_link: wp.array(dtype=wp.int32)  # [rope] the link that turns as its drum; −1: none that yields
+    drum_sense: wp.array(dtype=real)  # [rope] 1, or −1 where the link's axis is turned the other way
     row_size: wp.int32  # from there to the next row
     closure_size: wp.int32  # what a closure has there
     principal: wp.int32  # 1: rows of last ends are along the principal axes of the rope's mobility
     scaled: wp.array(dtype=real)  # [world] s, the step by which twists of links are scaled
     hung: wp.array2d(dtype=real)  # [number of the link, world] see `engine.tree.ropes.HUNG`
     ends: wp.array2d(dtype=real)  # [number of the rope, world] see `engine.tree.ropes.ACT`
+    winch: wp.array2d(dtype=real)  # [number of the rope, world] see `engine.tree.ropes.DRIVES`
     mean_l: wp.array2d(dtype=vec3)  # [held, world] half the displacement of its centre of mass that factors are made for, and
     mean_a: wp.array2d(dtype=vec3)  # half its turn
     what: wp.array(dtype=wp.int32)  # [world] what velocities are projected for
@@ -131,6 +140,9 @@ def end_poses(x: wp.array(dtype=RopedTree), w: int):
     """Ropes where their velocities and those of the bodies lead, ropes on which others hang first."""
     s = x[0].rope
     end_bodies(x, w)
+    for k in range(s[0].ropes.count):
+        if s[0].ropes.winch[k] >= 0:
+            turn_drum(s, k, w, drum_turn(s, k, w))
     for o in range(s[0].ropes.count):
         rope_pose(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w)
 
@@ -226,15 +238,40 @@ def put_rows(x: wp.array(dtype=RopedTree), k: int, w: int, mean: vec3, end: vec3
 
 
 @wp.func
+def row_change(x: wp.array(dtype=RopedTree), row: int, w: int) -> real:
+    """By how much the impulse of a row, given by where its first closure's work would be, changed in the pass, as it is scaled."""
+    t = x[0].tree
+    at = row + x[0].closure_size * t[0].row_tables[w * t[0].row_table_size]
+    return t[0].memory[at * t[0].memory_number + memory_of(t, w)]
+
+
+@wp.func
 def row_impulse(x: wp.array(dtype=RopedTree), k: int, w: int) -> vec3:
     """By how much the impulses of the rows at a rope's last end changed in the pass, as they are scaled."""
-    t = x[0].tree
     out = vec3(real(0.0))
-    closures = t[0].row_tables[w * t[0].row_table_size]
     for j in range(3):
-        at = x[0].end_row[k] + x[0].closure_size * closures + j * x[0].row_size
-        out = out + row_axis(x, k, j, w) * t[0].memory[at * t[0].memory_number + memory_of(t, w)]
+        out = out + row_axis(x, k, j, w) * row_change(x, x[0].end_row[k] + j * x[0].row_size, w)
     return out
+
+
+@wp.func
+def is_wound(s: wp.array(dtype=RopeStep), k: int, w: int) -> bool:
+    """Whether a drum winds a rope now: what the element at its reel pulls turns the drum."""
+    if s[0].ropes.winch[k] < 0:
+        return False
+    i = reel_element(s, k, w)
+    return s[0].work.slack[i, w] == WOUND and s[0].state.cut[i, w] == 0
+
+
+@wp.func
+def wound_back(x: wp.array(dtype=RopedTree), k: int, w: int) -> vec3:
+    """The impulse on a held last point that comes with that of its winch, whose row leaves the point where it is."""
+    s = x[0].rope
+    if not is_wound(s, k, w):
+        return vec3(real(0.0))
+    at = WINCH * k + WINCH_LEADS
+    leads = vec3(x[0].winch[at, w], x[0].winch[at + 1, w], x[0].winch[at + 2, w])
+    return s[0].work.G[k, w] * leads * -s[0].work.push_out[reel_element(s, k, w), w]
 
 
 @wp.func
@@ -266,6 +303,18 @@ def eliminate_ropes(x: wp.array(dtype=RopedTree), w: int, anew: bool):
 
 
 @wp.func
+def wind_ropes(x: wp.array(dtype=RopedTree), w: int, per: real):
+    """What impulses of winches along their elements do to ropes: these are brought inwards once more, with them."""
+    s = x[0].rope
+    if x[0].winches == 0:
+        return
+    for k in range(s[0].ropes.count):
+        if is_wound(s, k, w):
+            s[0].work.push_out[reel_element(s, k, w), w] = row_change(x, x[0].winch_row[k], w) * (-per)
+    eliminate_ropes(x, w, False)
+
+
+@wp.func
 def clamp_moment(s: wp.array(dtype=RopeStep), k: int, w: int) -> vec3:
     """The impulse moment at a clamped first end."""
     if s[0].ropes.clamp[2 * k] == 1:
@@ -277,6 +326,7 @@ def clamp_moment(s: wp.array(dtype=RopeStep), k: int, w: int) -> vec3:
 def follow_ropes(x: wp.array(dtype=RopedTree), w: int, per: real):
     """Ropes from the changes of the bodies in `body.dv` and `body.dw`; `per` makes impulses of rows those of ropes."""
     s = x[0].rope
+    wind_ropes(x, w, per)
     for o in range(s[0].ropes.count):
         k = s[0].ropes.order[s[0].ropes.count - 1 - o]
         weight = s[0].work.weight[k, w]
@@ -293,7 +343,7 @@ def follow_ropes(x: wp.array(dtype=RopedTree), w: int, per: real):
         elif kind == UNHELD:
             v = -(wp.inverse(s[0].work.Z_A[k, w]) * s[0].work.p_l[k, w])
         if s[0].ropes.kind[2 * k + 1] == LOOP:
-            last = mobility(x, k, w, v, omega, row_impulse(x, k, w) * (-per))
+            last = mobility(x, k, w, v, omega, row_impulse(x, k, w) * (-per) + wound_back(x, k, w))
         follow(s, k, w, v, omega, last)
 
 

@@ -24,6 +24,7 @@ from sharnir.engine.direct.roped_data import (
     start_bodies,
     steepen,
 )
+from sharnir.engine.direct.roped_winch import hang_winch, note_drums, note_winches
 from sharnir.engine.rope.data import BODY, LOOP
 from sharnir.engine.rope.energy import (
     hold_driven_ties,
@@ -57,6 +58,7 @@ def roped_begin(x: wp.array(dtype=RopedTree), w: int):
     """What is expected of a part of the step, or once more, after a verdict on its passes."""
     s = x[0].rope
     start_bodies(x, w)
+    note_drums(s, w)
     if x[0].verdict[w] != ANEW:
         take_slack(s, w)
         x[0].judged[w] = 0
@@ -87,6 +89,8 @@ def roped_inward(x: wp.array(dtype=RopedTree), w: int):
             hang_first(x, k, w, anew)
         if s[0].ropes.kind[2 * k + 1] == LOOP:
             hang_last(x, k, w, anew)
+        hang_winch(x, k, w)
+    note_winches(x, w)
 
 
 @wp.func
@@ -218,6 +222,7 @@ def roped_look(x: wp.array(dtype=RopedTree), w: int) -> int:
     s = x[0].rope
     end_poses(x, w)
     mean_arms(s, w)
+    note_winches(x, w)
     if not widest_gap(s, w) <= OPEN:
         return 1
     for k in range(s[0].ropes.count):

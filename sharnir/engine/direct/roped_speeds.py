@@ -21,6 +21,7 @@ from sharnir.engine.direct.roped_data import (
     put_rows,
     start_bodies,
 )
+from sharnir.engine.direct.roped_winch import note_drums, stand_winch
 from sharnir.engine.rope.data import BODY, LOOP, RopeStep
 from sharnir.engine.rope.energy import (
     take_back_impulses,
@@ -50,6 +51,7 @@ def roped_stand(x: wp.array(dtype=RopedTree), w: int, h: real):
         if x[0].held_link[n] >= 0:
             s[0].body.v[b, w] = s[0].body_state.velocity[b, w]
             s[0].body.w[b, w] = s[0].body_state.spin[b, w]
+    note_drums(s, w)
     for k in range(s[0].ropes.count):
         at_pose(s, k, w)
         pose_arms(s, k, w)
@@ -66,6 +68,7 @@ def roped_stand(x: wp.array(dtype=RopedTree), w: int, h: real):
             stand_first(x, k, w)
         if s[0].ropes.kind[2 * k + 1] == LOOP:
             stand_last(x, k, w)
+        stand_winch(x, k, w)
 
 
 @wp.func

@@ -9,14 +9,17 @@ from sharnir.core.kernel_cache import emitted
 from sharnir.core.types import EPSILON, alone, inline_less, real
 from sharnir.engine.direct.roped import roped_calls
 from sharnir.engine.direct.roped_data import RopedTree
+from sharnir.engine.direct.roped_winch import start_drums
 from sharnir.engine.rope.data import BODY, DRIVEN, LOOP, PORT, RopeSettings, RopeStep, RopeTable
+from sharnir.engine.rope.data import ROPE as HUNG_ON
 from sharnir.engine.rope.energy_kernels import note_velocities
 from sharnir.engine.rope.kernels import ropes_untouched
 from sharnir.engine.rope.solver import PASSES, TOLERANCE, rope_settings, rope_step, shared
 from sharnir.engine.sleep import fall_asleep, wake_by_caller
-from sharnir.engine.tree.closures import ROPE, Closure, RowTables
+from sharnir.engine.tree.closures import ROPE, WINCH, Closure, RowTables
+from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.generic import BESIDE, OPTIONS, Given, make_kernel
-from sharnir.engine.tree.ropes import END_SIZE, HUNG_SIZE
+from sharnir.engine.tree.ropes import END_SIZE, HUNG_SIZE, WINCH_SIZE
 from sharnir.engine.tree.row_storage import LINK_FIELDS, PER_ROW, WORK
 from sharnir.engine.tree.runtime import CPP, TreeStep
 from sharnir.engine.tree.storage import ROW, ROW_APART
@@ -29,26 +32,38 @@ for _name in MODULES:
 
 
 def covers(ropes: Any) -> bool:
-    """Whether the steps of trees take these ropes: none is wound by a winch, and bodies of trees hold them at their ends alone,
-    a last end without its orientation.
+    """Whether the steps of trees take these ropes: bodies of trees hold them at their ends alone, a last end without its
+    orientation, and none that a winch winds hangs on another.
     """
     t = ropes.table
     kind, clamp = (x.numpy().reshape(-1, 2) for x in (t.kind, t.clamp))
     last = kind[:, 1] == PORT
     tied = t.tie_kind.numpy() if t.ties else np.zeros(0)
     plain = (kind[last, 0] == BODY).all() and not clamp[last, 1].any()
-    return bool(plain and (t.winch.numpy() < 0).all() and (tied == DRIVEN).all())
+    wound = t.winch.numpy() >= 0
+    return bool(plain and (kind[wound, 0] != HUNG_ON).all() and (tied == DRIVEN).all())
 
 
-def ends_of(ropes: Any, link_of: dict[int, int]) -> list[Closure]:
-    """Last ends that links hold."""
+def ends_of(ropes: Any, plan: Any) -> list[Closure]:
+    """Last ends that links hold, and winches."""
+    link_of = plan.link_of
     kind, body = (x.numpy().reshape(-1, 2) for x in (ropes.table.kind, ropes.table.body))
     held = [k for k in range(ropes.count) if kind[k, 1] == PORT]
-    return [Closure(ROPE, link_of[int(body[k, 0])], link_of[int(body[k, 1])], item=k) for k in held]
+    out = [Closure(ROPE, link_of[int(body[k, 0])], link_of[int(body[k, 1])], item=k) for k in held]
+    for k, joint in enumerate(ropes.table.winch.numpy()):
+        if joint >= 0:
+            ends = [link_of[int(b)] if what in (BODY, PORT) else GROUND for what, b in zip(kind[k], body[k], strict=True)]
+            out.append(Closure(WINCH, *ends, along=[i for i in (drum_of(plan, joint),) if i != GROUND], item=k))
+    return out
+
+
+def drum_of(plan: Any, joint: int) -> int:
+    """The link that turns as a drum on a joint does."""
+    return next((i for i, p in enumerate(plan.places) if p.joint == joint and p.axis >= 0), GROUND)
 
 
 def bind(
-    t: Any, tables: RowTables, model: Model, state: State, control: Control, link_of: dict[int, int], caps: tuple[Any, Any]
+    t: Any, tables: RowTables, model: Model, state: State, control: Control, plan: Any, caps: tuple[Any, Any]
 ) -> tuple[Any, Any]:  # fmt: skip
     """The structure for the trees' structure t and these arrays, and what keeps those alive that are its own.
 
@@ -80,16 +95,25 @@ def bind(
     def ints(values: Any) -> Any:
         return wp.array(np.array(values, np.int32), dtype=wp.int32, device=device)
 
-    bodies = sorted({*ropes.table.body.numpy()[held].tolist(), *(ropes.table.tie_body.numpy().tolist() if table.ties else ())})
+    link_of, winch = plan.link_of, ropes.table.winch.numpy()
+    drums = [x.numpy()[winch >= 0].tolist() for x in (ropes.table.drum_child, ropes.table.drum_parent)]
+    bodies = sorted({*drums[0], *drums[1], *ropes.table.body.numpy()[held].tolist(), *(ropes.table.tie_body.numpy().tolist() if table.ties else ())})
     motion = model.bodies.motion.numpy()
     links = [link_of[b] if motion[b] == DYNAMIC else -1 for b in range(len(motion))]
     x.held, x.held_body, x.held_link = len(bodies), ints(bodies), ints([links[b] for b in bodies])
     x.link_of = ints(links)
     first = (ROW + ROW_APART + sum(LINK_FIELDS.values())) * (t.links + 1)
     x.closure_size, x.principal = sum(WORK.values()), int(model.collision is not None)
-    rows = {c.item: tables.tables["row_start"][n] for n, c in enumerate(tables.closures) if c.kind == ROPE}
-    at = [first + len(PER_ROW) * rows[k] + PER_ROW.index("rest") if k in rows else -1 for k in range(ropes.count)]
-    x.end_row, x.row_size = ints(at), len(PER_ROW)
+
+    def rows_of(what: int) -> Any:
+        rows = {c.item: tables.tables["row_start"][n] for n, c in enumerate(tables.closures) if c.kind == what}
+        return ints([first + len(PER_ROW) * rows[k] + PER_ROW.index("rest") if k in rows else -1 for k in range(ropes.count)])
+
+    x.end_row, x.winch_row, x.row_size = rows_of(ROPE), rows_of(WINCH), len(PER_ROW)
+    drum = [drum_of(plan, joint) if joint >= 0 else GROUND for joint in winch]
+    x.winches, x.drum_link = int((winch >= 0).sum()), ints(drum)
+    x.drum_sense = wp.array([float(plan.places[i].sense) if i >= 0 else 0.0 for i in drum], dtype=real, device=device)
+    x.winch = wp.zeros((WINCH_SIZE * ropes.count, worlds), dtype=real, device=device)
     x.hung = wp.zeros((HUNG_SIZE * t.links, worlds), dtype=real, device=device)
     x.ends = wp.zeros((END_SIZE * ropes.count, worlds), dtype=real, device=device)
     fill(x, model, len(bodies), "mean_l mean_a")
@@ -113,6 +137,7 @@ def begin_call(x: wp.array(dtype=RopedTree), w: int):
     """Ropes that a caller moved begin anew. It names what the emitted code calls, so that this stands after that."""
     if w < 0:
         roped_calls(x, w)
+    start_drums(x, w)
     x[0].elapsed[w] = real(0.0)
     if not ropes_untouched(x[0].rope, w):
         restart(x, w)

@@ -18,7 +18,7 @@ from sharnir.engine.rope.solver import HEARD, MOST_PASSES, NEVER
 from sharnir.engine.sleep import SLOWEST, joining, reaches, rest_of
 from sharnir.engine.tree.around import BLOCK, begin_links, begin_worlds, end_joints, end_links, end_worlds
 from sharnir.engine.tree.build import LOOSE_MASK, Plan
-from sharnir.engine.tree.closures import CAST, ROPE, ROWS, RowTables, closures_of
+from sharnir.engine.tree.closures import CAST, ROPE, ROWS, WINCH, RowTables, closures_of
 from sharnir.engine.tree.closures import PARAMETERS as CLOSURE_NUMBERS
 from sharnir.engine.tree.contact_runtime import entries_of, law_memory, room_of, table_room
 from sharnir.engine.tree.forest import BALL, HINGE, LAWS, PRESCRIBED, ROTOR, SEVERAL, SLIDER, SLIDES, TURNS
@@ -122,7 +122,7 @@ class Trees:
         if self.model.ropes is not None:
             from sharnir.engine.direct.roped_steps import ends_of
 
-            self.closures += ends_of(self.model.ropes, self.plan.link_of)
+            self.closures += ends_of(self.model.ropes, self.plan)
         self.loose = set(loose)
         m = self.model
         self.measures = m.ropes is None and not (m.bodies.motion.numpy() == KINEMATIC).any()
@@ -188,7 +188,7 @@ class Trees:
 
     def caps(self, iterations: int | None) -> list[int]:
         """Most passes of an iteration and of a step; 1 where a step that has used them up ends as it is; steps of a launch."""
-        least = LEAST_OF_LOOPS if any(c.kind != ROPE for c in self.closures) else 0
+        least = LEAST_OF_LOOPS if any(c.kind not in (ROPE, WINCH) for c in self.closures) else 0
         most = MOST_PASSES if iterations is None else max(iterations, least)
         steps = max(1, int(HEARD / (4 * self.takes))) if wp.get_device(self.model.device).is_cpu else NEVER
         return [0, PASSES, most, int(iterations is not None), 0, 1, steps, 0, 0]
@@ -280,7 +280,7 @@ class Trees:
             from sharnir.engine.direct.roped_data import RopedTree
             from sharnir.engine.direct.roped_steps import bind
 
-            roped, self._kept_ropes = bind(t, self._tables, m, state, control, self.plan.link_of, solver.rope_caps)
+            roped, self._kept_ropes = bind(t, self._tables, m, state, control, self.plan, solver.rope_caps)
             self._kept = roped
             return alone(roped, RopedTree, device), t
         return alone(t, TreeStep, device), t

@@ -26,6 +26,15 @@ def drum_speed(s: wp.array(dtype=RopeStep), k: int, w: int) -> real:
 
 
 @wp.func
+def drum_turn(s: wp.array(dtype=RopeStep), k: int, w: int) -> real:
+    """By how much a drum turns in the step, rad: the turn of its bodies against each other, from their Cayley vectors."""
+    a = s[0].body.turn[s[0].ropes.drum_parent[k], w] * real(0.5)
+    b = s[0].body.turn[s[0].ropes.drum_child[k], w] * real(0.5)
+    along = wp.dot(drum_axis(s, k, w), b - a - wp.cross(a, b))
+    return real(2.0) * wp.atan2(along, real(1.0) + wp.dot(a, b))
+
+
+@wp.func
 def yields_about(s: wp.array(dtype=RopeStep), b: int, w: int, axis: vec3) -> vec3:
     """Spin of a body by a unit of impulse about an axis."""
     if s[0].bodies.motion[b] != DYNAMIC:

@@ -17,10 +17,10 @@ from sharnir.core.linalg import close_order
 from sharnir.core.strided import columns
 from sharnir.engine.tree.forest import GROUND, Forest
 
-POINT, ANGLE, ROD, SPRING, GEAR, CONTACT, FRICTION, LIMIT, SPINNING, ROLLING, SPAN, RUN, CAST, ROPE = range(14)
+POINT, ANGLE, ROD, SPRING, GEAR, CONTACT, FRICTION, LIMIT, SPINNING, ROLLING, SPAN, RUN, CAST, ROPE, WINCH = range(15)
 LAW_KINDS = (CONTACT, FRICTION, LIMIT, SPINNING, ROLLING)
 """Kinds of which there are others in every step, and whose impulses are bounded (`contact_rows`)."""
-ROWS = (3, 1, 1, 1, 1, 3, 1, 1, 1, 1, 0, 1, 0, 3)  # equations by kind
+ROWS = (3, 1, 1, 1, 1, 3, 1, 1, 1, 1, 0, 1, 0, 3, 1)  # equations by kind
 SPEEDS = (1, 1, 3, 6, 0, 6, 1, 3, 3)  # numbers of a row on a link's joint, by the kinds of `forest`
 LOOSE = 6  # the same of a joint that may be disabled, so that its link floats
 PARAMETERS = {"point_a": 3, "point_b": 3, "axis_a": 3, "axis_b": 3}
@@ -49,7 +49,8 @@ class Closure:
     Args:
         kind: POINT: both points in one place. ANGLE: both axes at a right angle. ROD: points at the distance `length`. SPRING:
             between the points. GEAR: q_a = ratio q_b + length, of the links' own joints, hinges or sliders. SPAN, RUN: of cables.
-            CAST: a raycast wheel. ROPE: the last end of a rope on b, which hangs on a.
+            CAST: a raycast wheel. ROPE: the last end of a rope on b, which hangs on a. WINCH: the element of that rope which a
+            drum winds, the link in `along`; b is the ground where nothing that yields holds the last end.
         a, b: indices of links; GROUND.
         point_a, point_b, axis_a, axis_b: (3,) in the links' frames.
         length: m; of a gear, m or rad.
@@ -102,7 +103,7 @@ class Closure:
     cast: float = GROUND
     belt_axis: Numbers = field(default_factory=zeros)
     belt_pull: Numbers = field(default_factory=zeros)
-    along: Sequence[int] = ()  # links of a run, instead of a and b
+    along: Sequence[int] = ()  # links of a run, instead of a and b; of a winch, beside them
     chain: int = -1  # closures that share one of at least 0 keep together, in their order
 
     def values(self) -> dict[str, list[float]]:
@@ -142,6 +143,7 @@ class RowTables:
         self.forest = forest
         self.speeds = [LOOSE if i in loose else SPEEDS[link.kind] for i, link in enumerate(forest.links)]
         self.geared = {link for c in closures if c.kind == GEAR for link in (c.a, c.b)}  # links on which laws have to act
+        self.geared |= {link for c in closures if c.kind == WINCH for link in c.along}
         for n, c in enumerate(closures):
             for link in (c.a, c.b):
                 if not GROUND <= link < len(forest):

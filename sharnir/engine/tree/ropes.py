@@ -14,24 +14,28 @@ from typing import Any
 
 from sharnir.emit.algebra import ZERO, Matrix, Symmetric, Vector
 from sharnir.emit.expressions import select, value
-from sharnir.engine.tree.closures import ROPE, ROWS
+from sharnir.engine.tree.closures import ROPE, ROWS, WINCH
 from sharnir.engine.tree.contact_rows import WITH_LAWS, LawLoopTree, LawRows
 from sharnir.engine.tree.islands import FIXED
 from sharnir.engine.tree.row_storage import LoopRows, RowLoopTree
 from sharnir.engine.tree.rows import CLOSURES, Kind, Wrenches
-from sharnir.engine.tree.storage import FARTHEST, FIRST_RATE
+from sharnir.engine.tree.storage import FARTHEST, FIRST_RATE, LinkView
 
 HUNG = {"f": 3, "n": 3, "A": 9, "B": 9, "C": 9, "D": 9}
 """Of a link: what it lacks for the ropes on it, about its origin; the derivative of that by half its displacement and turn."""
 ACT, RATE, SOFT, GAP, PER_ROW = 0, 12, 24, 27, 28
 """Of a row of an end: its impulses on both links and its derivative, as in `rows`; compliances; half the gap."""
+DRIVES, LEADS, WINCH_SIZE = 24, 29, 32
+"""Of a winch: impulses of its row on both links and its derivative, as of an end; then compliance, half the gap, by how much it
+shortens the rope by a unit of its link's angle, the impulse so far, 1 where it winds; by how much it moves a held last point."""
 HUNG_SIZE, END_SIZE = sum(HUNG.values()), ROWS[ROPE] * PER_ROW
 JOINTS = 3  # what velocities are projected for, beside `rope.energy_bodies`
 HARDLY = 0.5 * FARTHEST  # change of ropes, at most, with which passes go on
 UNMET = 1e-3  # change of the last pass of a step that was not made to its end, at least
 ROUNDS = 60  # in which velocities are projected, at most, until no element of a rope is pressed
 TABLES = f"""#define hung(i, k) both.hung.data[({HUNG_SIZE}*(i) + (k))*worlds + w]
-#define rope_end(r, k) both.ends.data[({END_SIZE}*(r) + (k))*worlds + w]"""
+#define rope_end(r, k) both.ends.data[({END_SIZE}*(r) + (k))*worlds + w]
+#define rope_winch(r, k) both.winch.data[({WINCH_SIZE}*(r) + (k))*worlds + w]"""
 
 
 class RopeEnd(Kind):
@@ -87,6 +91,58 @@ class PrincipalRopeEnd(RopeEnd):
         return c.rows.rope_number(c, k, SOFT + k)
 
 
+class WinchRow(Kind):
+    """The element of a rope that a drum winds slides as the drum turns, beside a last point that does not move along the rope."""
+
+    closes = False
+
+    def begin(self, c: Any) -> None: ...
+
+    def stiffen(self, c: Any, impulses: list[Any]) -> None: ...
+
+    def guess(self, c: Any, k: int) -> Any:
+        return 0.0
+
+    def start_gap(self, c: Any) -> list[Any]:
+        return [0.0]
+
+    def evaluate(self, c: Any) -> list[Any]:
+        by, ratio = c.rows.winch_number(c, DRIVES + 2), c.rows.drum(c).ratio
+        c.by_a = by * select(c.rows.resting, 1.0, ratio)
+        return [c.rows.winch_number(c, DRIVES + 1)]
+
+    def unit(self, c: Any) -> Any:
+        return 0.0
+
+    def push(self, c: Any, impulses: list[Any]) -> None:
+        c.rows.drum(c).add(row_e=c.by_a * c.rows.winch_number(c, DRIVES + 3))
+
+    def wrenches(self, c: Any) -> Wrenches:
+        return self._wrench(c, ACT)
+
+    def rates(self, c: Any) -> Wrenches:
+        return self._wrench(c, RATE)
+
+    end_rates = rates
+
+    def _wrench(self, c: Any, first: int) -> Wrenches:
+        x = [c.rows.winch_number(c, first + n) for n in range(12)]
+        return [(Vector(*x[:3]), Vector(*x[3:6]), Vector(*x[6:9]), Vector(*x[9:]))]
+
+    def enter(self, c: Any, exact: bool) -> None:
+        super().enter(c, exact)
+        c.rows.drum(c).add(path_e=c.by_a)
+
+    def softness(self, c: Any, k: int) -> Any:
+        still = c.rows.winch_number(c, DRIVES + 4) < 0.5
+        if c.rows.own:  # links alone are displaced
+            still = still | c.rows.closing
+        return select(still, -1.0, c.rows.winch_number(c, DRIVES))
+
+    def carries(self, c: Any, impulses: list[Any]) -> Vector:
+        return ZERO
+
+
 class EndRows:
     """What rows with those of ropes' ends have in common."""
 
@@ -96,6 +152,17 @@ class EndRows:
     def rope_number(self, c: Any, k: int, n: int) -> Any:
         """A number of the k-th row of a rope's end."""
         return self.program.read(f"rope_end(x.closure_item.data[{c.at}], {PER_ROW * k + n})")
+
+    def winch_number(self, c: Any, n: int) -> Any:
+        """A number of a winch."""
+        return self.program.read(f"rope_winch(x.closure_item.data[{c.at}], {n})")
+
+    def drum(self: Any, c: Any) -> LinkView:
+        """The link that turns as the drum of a winch."""
+        name = self.program.name("drum")
+        link = f"both.drum_link.data[x.closure_item.data[{c.at}]]"
+        self.program.say(f"const int {name} = {self.tree.row}*({link} + 1), rows_{name} = {self.tree.row_place(link)};")
+        return LinkView(self.tree, name)
 
     def soften(self: Any) -> None:
         for c in self.closures():
@@ -109,19 +176,19 @@ class EndRows:
                             self.put("upper", at, self.get("upper", at) + self.rope_number(c, j, SOFT + k))
 
     def undefined(self) -> list[str]:
-        return [*super().undefined(), "#undef hung", "#undef rope_end"]  # type: ignore[misc]
+        return [*super().undefined(), "#undef hung", "#undef rope_end", "#undef rope_winch"]  # type: ignore[misc]
 
 
 class RopedRows(EndRows, LoopRows):
     """Rows of any forest, those of ropes' ends among them."""
 
-    kinds = CLOSURES | {ROPE: RopeEnd()}
+    kinds = CLOSURES | {ROPE: RopeEnd(), WINCH: WinchRow()}
 
 
 class RopedLawRows(EndRows, LawRows):
     """The same with rows of laws, of contacts among them."""
 
-    kinds = WITH_LAWS | {ROPE: PrincipalRopeEnd()}
+    kinds = WITH_LAWS | {ROPE: PrincipalRopeEnd(), WINCH: WinchRow()}
     own = False
 
     def find_islands(self) -> None:
