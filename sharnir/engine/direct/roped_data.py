@@ -53,7 +53,6 @@ class RopedTree:
     winches: wp.int32  # ropes that drums wind
     winch_row: wp.array(dtype=wp.int32)  # [rope] likewise, of the row of its winch
     drum_link: wp.array(dtype=wp.int32)  # [rope] the link that turns as its drum; −1: none that yields
-    drum_sense: wp.array(dtype=real)  # [rope] 1, or −1 where the link's axis is turned the other way
     row_size: wp.int32  # from there to the next row
     closure_size: wp.int32  # what a closure has there
     principal: wp.int32  # 1: rows of last ends are along the principal axes of the rope's mobility

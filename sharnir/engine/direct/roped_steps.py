@@ -112,7 +112,6 @@ def bind(
     x.end_row, x.winch_row, x.row_size = rows_of(ROPE), rows_of(WINCH), len(PER_ROW)
     drum = [drum_of(plan, joint) if joint >= 0 else GROUND for joint in winch]
     x.winches, x.drum_link = int((winch >= 0).sum()), ints(drum)
-    x.drum_sense = wp.array([float(plan.places[i].sense) if i >= 0 else 0.0 for i in drum], dtype=real, device=device)
     x.winch = wp.zeros((WINCH_SIZE * ropes.count, worlds), dtype=real, device=device)
     x.hung = wp.zeros((HUNG_SIZE * t.links, worlds), dtype=real, device=device)
     x.ends = wp.zeros((END_SIZE * ropes.count, worlds), dtype=real, device=device)

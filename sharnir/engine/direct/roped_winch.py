@@ -230,7 +230,7 @@ def put_winch(
     at = at + WINCH_DRIVES
     x[0].winch[at, w] = row.G * soft
     x[0].winch[at + 1, w] = gap
-    x[0].winch[at + 2, w] = -s[0].ropes.drum[k] * x[0].drum_sense[k]
+    x[0].winch[at + 2, w] = -s[0].ropes.drum[k]
     x[0].winch[at + 4, w] = real(1.0)
     put_three(x, WINCH * k + WINCH_LEADS, w, row.leads)
 
