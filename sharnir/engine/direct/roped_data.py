@@ -238,7 +238,7 @@ def put_rows(x: wp.array(dtype=RopedTree), k: int, w: int, mean: vec3, end: vec3
 
 @wp.func
 def row_change(x: wp.array(dtype=RopedTree), row: int, w: int) -> real:
-    """By how much the impulse of a row, given by where its first closure's work would be, changed in the pass, as it is scaled."""
+    """By how much the impulse of a row changed in the pass, as it is scaled; `row` is a number of `end_row` or `winch_row`."""
     t = x[0].tree
     at = row + x[0].closure_size * t[0].row_tables[w * t[0].row_table_size]
     return t[0].memory[at * t[0].memory_number + memory_of(t, w)]

@@ -55,107 +55,133 @@ def beyond_speed(s: wp.array(dtype=RopeStep), i: int, w: int) -> mat33:
 
 
 @wp.func
+def is_end_held(s: wp.array(dtype=RopeStep), k: int) -> bool:
+    """Whether a rope's last end is held, by what yields or does not."""
+    return s[0].ropes.kind[2 * k + 1] == DRIVEN or s[0].ropes.kind[2 * k + 1] == LOOP
+
+
+@wp.func
+def at_reel(s: wp.array(dtype=RopeStep), e: int, w: int, held: bool) -> WinchRow:
+    """The row at the first point of the wound element e; B is what an impulse on the last point does to σ, for now."""
+    i = e + 1
+    give = s[0].work.slide[i, w]
+    row = WinchRow()
+    row.X = s[0].work.slide_v[i, w] * -give
+    row.Y = s[0].work.slide_w[i, w] * -give + wp.cross(s[0].work.mean_tip[e, w], row.X)
+    row.P = s[0].work.felt_v[i, w] * -give
+    row.Q = s[0].work.felt_w[i, w] * -give + wp.cross(s[0].work.tip[e, w] * s[0].work.reach[e, w], row.P)
+    row.G = give
+    row.g = s[0].work.slides[i, w]
+    if held:
+        row.leads = beyond_speed(s, i, w) * s[0].work.tip[e, w] * give
+        row.B = s[0].work.axis[e, w] * beyond(s, i, w, s[0].work.X[i, w], s[0].work.Y[i, w]) * give
+    return row
+
+
+@wp.func
+def across_interface(s: wp.array(dtype=RopeStep), row: WinchRow, first: int, j: int, w: int, held: bool) -> WinchRow:
+    """The row once the element of point j is eliminated by its interface."""
+    U = s[0].work.U[j, w]
+    UY = U * row.Y
+    QU = row.Q * U
+    bends = s[0].work.bar[j, w] > real(0.0)
+    t = -s[0].work.bias[j, w]
+    if bends:
+        t = t + s[0].work.e[j, w]
+    out = WinchRow()
+    out.leads = row.leads
+    out.B = row.B
+    if held:
+        out.leads = row.leads + s[0].work.Q[j, w] * UY
+        out.B = row.B + QU * s[0].work.Y[j, w]
+    out.G = row.G + wp.dot(QU, row.Y)
+    out.g = row.g + wp.dot(QU, t)
+    if j > first:
+        if s[0].state.cut[j - 1, w] == 0:
+            out.g = out.g + wp.dot(row.P, s[0].work.c[j - 1, w])
+    out.X = row.X - s[0].work.B[j, w] * UY
+    out.P = row.P - QU * s[0].work.C[j, w]
+    if bends:
+        out.Y = s[0].work.K[j, w] * UY
+        out.Q = QU * s[0].work.K[j, w]
+    return out
+
+
+@wp.func
+def along_element(s: wp.array(dtype=RopeStep), row: WinchRow, j: int, w: int, held: bool) -> WinchRow:
+    """The row at the first point of the element before point j."""
+    m = j - 1
+    last_X = mat33(real(0.0))
+    last_P = mat33(real(0.0))
+    if held:
+        last_X = beyond(s, j, w, s[0].work.X[j, w], s[0].work.Y[j, w])
+        last_P = beyond_speed(s, j, w)
+    out = WinchRow()
+    out.leads = row.leads
+    out.B = row.B
+    out.G = row.G
+    out.g = row.g
+    if s[0].state.cut[m, w] == 1:
+        moved = s[0].work.loose[j, w] * row.X
+        out.leads = row.leads + last_P * moved
+        out.B = row.B + (row.P * s[0].work.loose[j, w]) * last_X
+        out.G = row.G + wp.dot(row.P, moved)
+        out.g = row.g + wp.dot(row.P, s[0].work.loose_v[j, w])
+        return out
+    X = row.X
+    Y = row.Y
+    P = row.P
+    Q = row.Q
+    if is_slack(s, m, w):
+        along = wp.dot(s[0].work.axis[m, w], row.X) * s[0].work.slide[j, w]
+        moves = wp.dot(row.P, s[0].work.tip[m, w])
+        felt = moves * s[0].work.slide[j, w]
+        out.leads = row.leads + last_P * s[0].work.tip[m, w] * along
+        out.B = row.B + s[0].work.axis[m, w] * last_X * felt
+        out.G = row.G + moves * along
+        out.g = row.g + moves * s[0].work.slides[j, w]
+        X = X - s[0].work.slide_v[j, w] * along
+        Y = Y - s[0].work.slide_w[j, w] * along
+        P = P - s[0].work.felt_v[j, w] * felt
+        Q = Q - s[0].work.felt_w[j, w] * felt
+    out.X = X
+    out.P = P
+    out.Y = Y + wp.cross(s[0].work.mean_tip[m, w], X)
+    out.Q = Q + wp.cross(s[0].work.tip[m, w] * s[0].work.reach[m, w], P)
+    return out
+
+
+@wp.func
 def find_winch(s: wp.array(dtype=RopeStep), k: int, w: int) -> WinchRow:
     """From the wound element to the first end, by what the elimination left at the points between (`rope.equations`)."""
     e = reel_element(s, k, w)
     first = s[0].ropes.first[k]
-    held = s[0].ropes.kind[2 * k + 1] == DRIVEN or s[0].ropes.kind[2 * k + 1] == LOOP
-    zero = vec3(real(0.0))
-    i = e + 1
-    give = s[0].work.slide[i, w]
-    X = s[0].work.slide_v[i, w] * -give
-    Y = s[0].work.slide_w[i, w] * -give
-    P = s[0].work.felt_v[i, w] * -give
-    Q = s[0].work.felt_w[i, w] * -give
-    G = give
-    g = s[0].work.slides[i, w]
-    leads = vec3(real(0.0))  # what ρ does to the last point, and the impulse on that to σ
-    led = vec3(real(0.0))
-    if held:
-        leads = beyond_speed(s, i, w) * s[0].work.tip[e, w] * give
-        led = s[0].work.axis[e, w] * beyond(s, i, w, s[0].work.X[i, w], s[0].work.Y[i, w]) * give
-    Y = Y + wp.cross(s[0].work.mean_tip[e, w], X)
-    Q = Q + wp.cross(s[0].work.tip[e, w] * s[0].work.reach[e, w], P)
+    held = is_end_held(s, k)
+    row = at_reel(s, e, w, held)
     for back in range(e - first + 1):
-        j = e - back
-        U = s[0].work.U[j, w]
-        if j > first:
-            if s[0].state.cut[j - 1, w] == 0:
-                g = g + wp.dot(P, s[0].work.c[j - 1, w])
-        UY = U * Y
-        QU = Q * U
-        bends = s[0].work.bar[j, w] > real(0.0)
-        t = -s[0].work.bias[j, w]
-        if bends:
-            t = t + s[0].work.e[j, w]
-        if held:
-            leads = leads + s[0].work.Q[j, w] * UY
-            led = led + QU * s[0].work.Y[j, w]
-        G = G + wp.dot(QU, Y)
-        g = g + wp.dot(QU, t)
-        X = X - s[0].work.B[j, w] * UY
-        P = P - QU * s[0].work.C[j, w]
-        Y = zero
-        Q = zero
-        if bends:
-            Y = s[0].work.K[j, w] * UY
-            Q = QU * s[0].work.K[j, w]
-        if j > first:
-            m = j - 1
-            last_X = mat33(real(0.0))
-            last_P = mat33(real(0.0))
-            if held:
-                last_X = beyond(s, j, w, s[0].work.X[j, w], s[0].work.Y[j, w])
-                last_P = beyond_speed(s, j, w)
-            if s[0].state.cut[m, w] == 1:
-                moved = s[0].work.loose[j, w] * X
-                leads = leads + last_P * moved
-                led = led + (P * s[0].work.loose[j, w]) * last_X
-                G = G + wp.dot(P, moved)
-                g = g + wp.dot(P, s[0].work.loose_v[j, w])
-                X = zero
-                Y = zero
-                P = zero
-                Q = zero
-            else:
-                if is_slack(s, m, w):
-                    along = wp.dot(s[0].work.axis[m, w], X) * s[0].work.slide[j, w]
-                    moves = wp.dot(P, s[0].work.tip[m, w])
-                    felt = moves * s[0].work.slide[j, w]
-                    leads = leads + last_P * s[0].work.tip[m, w] * along
-                    led = led + s[0].work.axis[m, w] * last_X * felt
-                    G = G + moves * along
-                    g = g + moves * s[0].work.slides[j, w]
-                    X = X - s[0].work.slide_v[j, w] * along
-                    Y = Y - s[0].work.slide_w[j, w] * along
-                    P = P - s[0].work.felt_v[j, w] * felt
-                    Q = Q - s[0].work.felt_w[j, w] * felt
-                Y = Y + wp.cross(s[0].work.mean_tip[m, w], X)
-                Q = Q + wp.cross(s[0].work.tip[m, w] * s[0].work.reach[m, w], P)
-    out = WinchRow()
+        row = across_interface(s, row, first, e - back, w, held)
+        if e - back > first:
+            row = along_element(s, row, e - back, w, held)
+    X = row.X
+    P = row.P
     if held:  # the last point stays: what holds it pushes back
-        back_on = s[0].work.G[k, w] * leads
-        by = led * s[0].work.G[k, w]
-        X = X - s[0].work.last_X[k, w] * back_on
-        Y = Y - s[0].work.last_Y[k, w] * back_on
-        P = P - by * s[0].work.last_P[k, w]
-        Q = Q - by * s[0].work.last_Q[k, w]
-        G = G - wp.dot(by, leads)
-        g = g - wp.dot(by, s[0].work.g[k, w])
-        out.A = back_on
-        out.B = by
+        A = s[0].work.G[k, w] * row.leads
+        B = row.B * s[0].work.G[k, w]
+        X = X - s[0].work.last_X[k, w] * A
+        P = P - B * s[0].work.last_P[k, w]
+        row.Y = row.Y - s[0].work.last_Y[k, w] * A
+        row.Q = row.Q - B * s[0].work.last_Q[k, w]
+        row.G = row.G - wp.dot(B, row.leads)
+        row.g = row.g - wp.dot(B, s[0].work.g[k, w])
+        row.A = A
+        row.B = B
     if s[0].ropes.kind[2 * k] == UNHELD:
         free = wp.inverse(s[0].work.Z_A[k, w])
-        G = G + wp.dot(P, free * X)
-        g = g - wp.dot(P, free * s[0].work.p_l[k, w])
-    out.X = X
-    out.Y = Y
-    out.P = P
-    out.Q = Q
-    out.G = G
-    out.g = g
-    out.leads = leads
-    return out
+        row.G = row.G + wp.dot(P, free * X)
+        row.g = row.g - wp.dot(P, free * s[0].work.p_l[k, w])
+    row.X = X
+    row.P = P
+    return row
 
 
 # ---- drums ------------------------------------------------------------------------------------------------------------------

@@ -211,9 +211,9 @@ def tear(s: wp.array(dtype=RopeStep), k: int, w: int, h: real):
 def change_segments(s: wp.array(dtype=RopeStep), w: int, h: real, dt: real):
     """After a part of length h of a step: what is torn, inserted or removed. A rope whose segments change starts anew."""
     for k in range(s[0].ropes.count):
+        s[0].state.owed[k, w] = s[0].state.owed[k, w] * (real(1.0) - REPAID * h / dt)
         tear(s, k, w, dt)
         n = s[0].state.segments[k, w]
         feed(s, k, w)
         if s[0].state.segments[k, w] != n:
             s[0].state.started[k, w] = 0
-        s[0].state.owed[k, w] = s[0].state.owed[k, w] * (real(1.0) - REPAID * h / dt)
