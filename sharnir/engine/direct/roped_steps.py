@@ -52,8 +52,8 @@ def ends_of(ropes: Any, plan: Any) -> list[Closure]:
     out = [Closure(ROPE, link_of[int(body[k, 0])], link_of[int(body[k, 1])], item=k) for k in held]
     for k, joint in enumerate(ropes.table.winch.numpy()):
         if joint >= 0:
-            ends = [link_of[int(b)] if what in (BODY, PORT) else GROUND for what, b in zip(kind[k], body[k], strict=True)]
-            out.append(Closure(WINCH, *ends, along=[i for i in (drum_of(plan, joint),) if i != GROUND], item=k))
+            a, b = [link_of[int(b)] if what in (BODY, PORT) else GROUND for what, b in zip(kind[k], body[k], strict=True)]
+            out.append(Closure(WINCH, a, b, along=[i for i in (drum_of(plan, joint),) if i != GROUND], item=k))
     return out
 
 
