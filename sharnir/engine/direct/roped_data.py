@@ -24,7 +24,7 @@ from sharnir.engine.rope.terms import skew
 from sharnir.engine.rope.winch import drum_turn
 from sharnir.engine.tree.ropes import DRIVES, END_SIZE, GAP, HUNG_SIZE, JOINTS, LEADS, PER_ROW, RATE, SOFT, WINCH_SIZE
 from sharnir.engine.tree.row_storage import LINK_FIELDS
-from sharnir.engine.tree.runtime import MEMORY_APART, MEMORY_ROW, TreeStep, memory_of, recall, recall_triple
+from sharnir.engine.tree.runtime import MEMORY_APART, MEMORY_ROW, TreeStep, memory_of, recall, recall_triple, row_table
 from sharnir.engine.tree.storage import START, offsets
 
 FIT_JOINTS = wp.constant(JOINTS)  # what velocities are projected for, beside those of `rope.energy_bodies`
@@ -240,7 +240,7 @@ def put_rows(x: wp.array(dtype=RopedTree), k: int, w: int, mean: vec3, end: vec3
 def row_change(x: wp.array(dtype=RopedTree), row: int, w: int) -> real:
     """By how much the impulse of a row changed in the pass, as it is scaled; `row` is a number of `end_row` or `winch_row`."""
     t = x[0].tree
-    at = row + x[0].closure_size * t[0].row_tables[w * t[0].row_table_size]
+    at = row + x[0].closure_size * row_table(t, 0, w)
     return t[0].memory[at * t[0].memory_number + memory_of(t, w)]
 
 

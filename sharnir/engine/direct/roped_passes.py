@@ -50,7 +50,10 @@ from sharnir.engine.tree.runtime import recall_triple
 GO_ON, ANEW, GIVE_UP = (wp.constant(k) for k in range(3))  # passes go on, begin anew, or do not converge
 STALLED, LONGEST = wp.constant(4), wp.constant(20)  # stalls, and passes, after which passes do not converge,
 MORE = wp.constant(real(8.0))  # unless so many more will do
-FINE = wp.constant(real(1.0e-6))  # relative to the speeds: a change from which on elements are judged in every pass
+FINE = wp.constant(real(1.0e-6))  # relative to the speeds: a change from which on elements are judged in every pass,
+NEAR = wp.constant(real(100.0))  # or this, times what passes may leave: one that leaves more may be the last, but none without it
+SHARPER = wp.constant(real(100.0 if EPSILON > 1.0e-10 else 1.0))  # in single precision passes that stay where they are a few
+# times above what they may leave are rounding, not hundreds of times, as of links
 
 
 @wp.func
@@ -132,7 +135,7 @@ def hang_last(x: wp.array(dtype=RopedTree), k: int, w: int, anew: bool):
 
 @wp.func
 def roped_follow(x: wp.array(dtype=RopedTree), w: int, made: int, changed: int) -> real:
-    """Ropes follow the links; returns by how much they changed, 1 being as much as may be, 0 where that is rounding.
+    """Ropes follow the links; returns by how much they changed, 1 (`SHARPER`) being as much as may be, 0 below.
 
     Elements that were not slack or taut as they were taken to be change over (`wrong`), and it is seen whether passes converge
     (`verdict`), of which `made` were made before this one; `changed`: laws that did something else in it than expected.
@@ -167,7 +170,7 @@ def roped_follow(x: wp.array(dtype=RopedTree), w: int, made: int, changed: int) 
     x[0].last[w] = change
     if change <= enough:
         return real(0.0)
-    return change / enough
+    return change / enough * SHARPER
 
 
 @wp.func
@@ -184,7 +187,7 @@ def judge_passes(x: wp.array(dtype=RopedTree), w: int, change: real, scale: real
     if far and change < CURBED * x[0].last[w]:  # unless a few more will do
         far = change * wp.pow(change / x[0].last[w], MORE) > enough
     parts = x[0].stalls[w] > STALLED or far or change >= WILD * scale + enough
-    if parts or change <= FINE * scale or (change <= ROUGH * scale and x[0].judged[w] < ROUGHLY):
+    if parts or change <= wp.max(FINE * scale, NEAR * enough) or (change <= ROUGH * scale and x[0].judged[w] < ROUGHLY):
         off = real(0.0)
         if not parts:
             off = change

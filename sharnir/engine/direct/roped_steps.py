@@ -6,7 +6,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.core.kernel_cache import emitted
-from sharnir.core.types import EPSILON, alone, inline_less, real
+from sharnir.core.types import EPSILON, PRECISION, alone, inline_less, real
 from sharnir.engine.direct.roped import roped_calls
 from sharnir.engine.direct.roped_data import RopedTree
 from sharnir.engine.direct.roped_winch import start_drums
@@ -22,11 +22,12 @@ from sharnir.engine.tree.generic import BESIDE, OPTIONS, Given, make_kernel
 from sharnir.engine.tree.ropes import END_SIZE, HUNG_SIZE, WINCH_SIZE
 from sharnir.engine.tree.row_storage import LINK_FIELDS, PER_ROW, WORK
 from sharnir.engine.tree.runtime import CPP, TreeStep
-from sharnir.engine.tree.storage import ROW, ROW_APART
+from sharnir.engine.tree.storage import ROW, ROW_APART, TOGETHER
 from sharnir.model.model import DYNAMIC, Control, Model, State, fill
 from sharnir.model.rope_state import ROPE_STATE_FIELDS, RopeState
 
 MODULES = ("sharnir.trees_roped", "sharnir.trees_roped_touching")  # the second with contacts
+LEAST = {"double": 100, "single": 10}  # times the rounding of a number: tolerance of speeds, of the largest, at least
 for _name in MODULES:
     inline_less(_name, slp=False)
 
@@ -72,7 +73,7 @@ def bind(
     """
     ropes, device, worlds = model.ropes, model.device, model.worlds
     settings: Any = RopeSettings()
-    tolerance = max(TOLERANCE if caps[1] is None else caps[1], 100 * EPSILON)
+    tolerance = max(TOLERANCE if caps[1] is None else caps[1], LEAST[PRECISION] * EPSILON)
     rope_settings(settings, tolerance, [PASSES if caps[0] is None else caps[0]], device)
     settings.dt, settings.gravity = t.settings.dt, t.settings.gravity
     s = rope_step(model, state, control, settings)
@@ -180,5 +181,5 @@ def roped_kernel(touches: int = 0) -> Any:
 
         given = Given(RopedTree, tree_of, begin_call, restart, end_call, wake_by_caller, fall_asleep)
         _kernels[name] = make_kernel(emitted(name, emit), name, True, rows=True, touches=bool(touches), given=given)
-        _kernels[name].module.options |= OPTIONS
+        _kernels[name].module.options |= OPTIONS | {"optimization_level": 2, "block_dim": TOGETHER}
     return _kernels[name]

@@ -541,13 +541,14 @@ def turn_reels(s: wp.array(dtype=RopeStep), w: int):
 
 @wp.func
 def goes_on(s: wp.array(dtype=RopeStep), w: int) -> bool:
-    """Whether ends that are driven and reels go on as in the last step."""
+    """Whether ends that are driven and reels go on as in the last step, but for rounding."""
     for k in range(s[0].ropes.count):
         for side in range(2):
             if s[0].ropes.kind[2 * k + side] == DRIVEN:
                 i = s[0].ropes.first[k] + side * s[0].state.segments[k, w]
                 v = driven_speed(s, k, side, w)
-                if wp.length(v - s[0].state.velocity[i, w]) > STALLED * wp.length(v):
+                rounding = ROUND * wp.length(s[0].state.position[i, w]) * (real(EPSILON) / s[0].h[w])
+                if wp.length(v - s[0].state.velocity[i, w]) > STALLED * wp.length(v) + rounding:
                     return False
         if s[0].ropes.reel[k] >= 0 and s[0].ropes.winch[k] < 0:
             rate = s[0].work.paid[k, w] / s[0].h[w]
