@@ -52,8 +52,9 @@ STALLED, LONGEST = wp.constant(4), wp.constant(20)  # stalls, and passes, after 
 MORE = wp.constant(real(8.0))  # unless so many more will do
 FINE = wp.constant(real(1.0e-6))  # relative to the speeds: a change from which on elements are judged in every pass,
 NEAR = wp.constant(real(100.0))  # or this, times what passes may leave: one that leaves more may be the last, but none without it
-SHARPER = wp.constant(real(100.0 if EPSILON > 1.0e-10 else 1.0))  # in single precision passes that stay where they are a few
-# times above what they may leave are rounding, not hundreds of times, as of links
+STRICTER = wp.constant(real(100.0 if EPSILON > 1.0e-10 else 1.0))  # in single precision passes that do not get nearer are
+# rounding a few times above what they may leave, not hundreds of times, as of links
+LEFT = wp.constant(real(1.0 if EPSILON > 1.0e-10 else ROUND))  # multiple of what rounding of positions does to a speed
 
 
 @wp.func
@@ -135,7 +136,7 @@ def hang_last(x: wp.array(dtype=RopedTree), k: int, w: int, anew: bool):
 
 @wp.func
 def roped_follow(x: wp.array(dtype=RopedTree), w: int, made: int, changed: int) -> real:
-    """Ropes follow the links; returns by how much they changed, 1 (`SHARPER`) being as much as may be, 0 below.
+    """Ropes follow the links; returns by how much they changed, 1 (`STRICTER`) being as much as may be, 0 below.
 
     Elements that were not slack or taut as they were taken to be change over (`wrong`), and it is seen whether passes converge
     (`verdict`), of which `made` were made before this one; `changed`: laws that did something else in it than expected.
@@ -165,12 +166,12 @@ def roped_follow(x: wp.array(dtype=RopedTree), w: int, made: int, changed: int) 
         change = worse(change, s[0].work.change[k, w])
         scale = wp.max(scale, s[0].work.speed[k, w])
     rounding = (ropes_length(s, w) + far) * (real(EPSILON) / h)
-    enough = wp.max(s[0].settings.tolerance[0] * scale, ROUND * rounding)
+    enough = wp.max(s[0].settings.tolerance[0] * scale, LEFT * rounding)
     judge_passes(x, w, change, scale, enough, made, changed)
     x[0].last[w] = change
     if change <= enough:
         return real(0.0)
-    return change / enough * SHARPER
+    return change / enough * STRICTER
 
 
 @wp.func
