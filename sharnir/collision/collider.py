@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.collision.collide import collide_kernel
+from sharnir.collision.collide import BLOCK, collide_kernel
 from sharnir.collision.data import Broad, Collision, Contacts, Kept, Materials, Polytope
 from sharnir.collision.describe import CollisionDescription
 from sharnir.collision.material import Material
@@ -180,7 +180,11 @@ class Collider:
         if self.array is None:
             raise SimulationError("Collider: bind(state) comes before launch()")
         load_modules([self.kernel.module], self.model.device)
-        wp.launch(self.kernel, dim=self.model.worlds, inputs=[self.array, 0], device=self.model.device)
+        self.find(0, self.model.worlds)
+
+    def find(self, first: int, worlds: int) -> None:
+        """Find the points of some worlds, with the kernel loaded."""
+        wp.launch(self.kernel, dim=worlds, inputs=[self.array, first], device=self.model.device, block_dim=BLOCK)
 
     def take_back(self) -> None:
         """After the last step was taken back: points are those that it started from, as far as the next one needs them."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import warp as wp
@@ -58,6 +58,10 @@ class Solver:
     _graphs: Any
     _together = 1 << 30
     """Worlds that go through all stages before the next do."""
+    _blocks: ClassVar[dict[str, int]] = {}
+    """How many threads a block of a GPU has that makes steps, where that is not the usual number."""
+    _lanes = 0
+    """Threads of a warp that have a world; 0: all."""
 
     def __init__(self, model: Model, dt: float, settings: Any, threads: int | None) -> None:
         if threads is not None and (not isinstance(threads, int) or threads < 1):

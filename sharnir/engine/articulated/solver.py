@@ -11,6 +11,7 @@ import warp as wp
 from sharnir.core.types import EPSILON, real
 from sharnir.engine.articulated.spanning_tree import Links, Scratch
 from sharnir.engine.base import Report, Solver, check_iterations, gravity_of, write
+from sharnir.engine.tree.storage import TOGETHER
 from sharnir.errors import SimulationError, is_positive
 from sharnir.laws.solve import Laws
 from sharnir.model.model import Control, Model, State, fill
@@ -174,7 +175,8 @@ class TreeSolver(Solver):
         raise NotImplementedError
 
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
-        wp.launch(self._kernel, dim=worlds, inputs=[step, first, steps], device=self.device)
+        threads = -(-worlds // self._lanes) * TOGETHER if self._lanes else worlds
+        wp.launch(self._kernel, dim=threads, inputs=[step, first, steps], device=self.device, **self._blocks)
 
     def _launch(self, step: Any, first: int, worlds: int) -> None:
         self._make(step, first, worlds, self._steps)

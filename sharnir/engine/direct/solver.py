@@ -454,7 +454,7 @@ class SolverDirect(TreeSolver):
             return
         if self.collider is not None:
             wp.launch(wake_called, dim=worlds, inputs=[self._rest[0], first], device=self.device)
-            wp.launch(self.collider.kernel, dim=worlds, inputs=[self.collider.array, first], device=self.device)
+            self.collider.find(first, worlds)
         if self._ropes is None:
             super()._make(step, first, worlds, steps)
         else:

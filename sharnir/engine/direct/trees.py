@@ -22,7 +22,7 @@ from sharnir.engine.tree.closures import CAST, ROPE, ROWS, WINCH, RowTables, clo
 from sharnir.engine.tree.closures import PARAMETERS as CLOSURE_NUMBERS
 from sharnir.engine.tree.contact_runtime import entries_of, law_memory, room_of, table_room
 from sharnir.engine.tree.forest import BALL, HINGE, LAWS, PRESCRIBED, ROTOR, SEVERAL, SLIDER, SLIDES, TURNS
-from sharnir.engine.tree.generic import generic_kernel
+from sharnir.engine.tree.generic import THREADS, generic_kernel, lanes_of_warps
 from sharnir.engine.tree.placement import threads
 from sharnir.engine.tree.row_storage import KEPT, packed_tables, row_memory
 from sharnir.engine.tree.runtime import LAWS_CHANGED, LOG_ROW, ROOM, SLOTS, Impacts, TreeSettings, TreeStep
@@ -271,7 +271,9 @@ class Trees:
         if self.specialized:
             return self._specialize(t, control)
         solver._kernel = self._generic_kernel()
-        solver._blocks = {"block_dim": TOGETHER} if solver.collider is not None and wp.get_device(device).is_cuda else {}
+        touches_on_gpu = solver.collider is not None and wp.get_device(device).is_cuda
+        solver._blocks = {"block_dim": THREADS} if touches_on_gpu else {}
+        solver._lanes = t.lanes = lanes_of_warps(m.worlds, wp.get_device(device).sm_count) if touches_on_gpu else 0
         load_modules([solver._kernel.module], device)
         if solver.collider is not None and m.worlds > 1 and not solver._blocks and m.ropes is None:
             return self._a_memory_each(t), t

@@ -199,7 +199,7 @@ class SolverSequential(Solver):
     def _begin(self, step: Any, first: int, worlds: int) -> None:
         self._launch(self._kernels.predict, (worlds,), step, first, 0)
         if self.collider is not None:
-            self._launch(self.collider.kernel, (worlds,), self.collider.array, first)
+            self.collider.find(first, worlds)
         self._prepare(step, first, worlds)
         if self._ropes is not None:
             self._ropes.begin(first, worlds)

@@ -16,6 +16,7 @@ from sharnir.engine.tree.forms import is_taken_up, turn_twists
 from sharnir.engine.tree.row_runtime import forget_rows, set_rows, store_more, store_rows
 from sharnir.engine.tree.runtime import (  # fmt: skip
     CPP,
+    WARP,
     TreeStep,
     begin_counts,
     forget_other_memory,
@@ -32,8 +33,36 @@ from sharnir.laws.drives import set_drives
 
 NEVER = wp.constant(real(1.0e30))  # s, of the time after which bodies sleep
 OPTIONS = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": QUICK_FLAGS}
-# with contacts; a GPU compiles it in a third of the time, and runs blocks of one warp, so that few worlds occupy all of it
-WITH_CONTACT = {"cpu_compiler_flags": CPU_FLAGS, "optimization_level": 2, "block_dim": TOGETHER}
+THREADS = 128  # of a block of a GPU with contacts: two blocks have all registers of a multiprocessor
+FEW = 8  # worlds of a warp, where there are more multiprocessors than blocks with so many
+# with contacts; a GPU compiles it in a third of the time
+WITH_CONTACT = {"cpu_compiler_flags": CPU_FLAGS, "optimization_level": 2, "block_dim": THREADS}
+
+
+def lanes_of_warps(worlds: int, multiprocessors: int) -> int:
+    """Threads of a warp of a GPU that step a world where bodies touch; 0: all of them.
+
+    Worlds take different branches, and a warp goes through those of all its worlds in turn. So warps have few of them where there
+    are too few to occupy the GPU. Worlds whose numbers stand beside each other are then those of one block, which reads them
+    together.
+    """
+    warps = THREADS // TOGETHER
+    lanes = FEW
+    while lanes < TOGETHER and worlds > 2 * multiprocessors * warps * lanes:
+        lanes *= 2
+    while lanes > 1 and 2 * worlds <= multiprocessors * warps * lanes:
+        lanes //= 2
+    return 0 if lanes == TOGETHER else lanes
+
+
+@wp.func
+def world_of_thread(t: wp.array(dtype=TreeStep), k: int) -> int:
+    """The world, among those of a launch, of its thread k; less than 0: none (`lanes_of_warps`)."""
+    lanes = t[0].lanes
+    if lanes == 0:
+        return k
+    lane = k % WARP
+    return wp.where(lane < lanes, k // WARP * lanes + lane, -t[0].worlds - 1)
 
 
 @wp.func
@@ -129,8 +158,10 @@ def steps_kernel(
     @wp.kernel(module=name, enable_backward=False)
     def tree_steps(all: wp.array(dtype=kind), first: int, n: wp.array(dtype=wp.int32)):
         """n steps of a world; where one cannot be made the world is marked and its state stays."""
-        w = first + wp.tid()
         t = tree(all)
+        w = first + world_of_thread(t, wp.tid())
+        if w < first or w >= t[0].worlds:
+            return
         if t[0].state.failed[w] != 0 or n[w] == 0:
             return
         wake(t[0].rest, w)

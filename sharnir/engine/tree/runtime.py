@@ -158,6 +158,7 @@ class TreeStep:
     memory: wp.array(dtype=real)  # working memory of the emitted code; on a GPU [worlds / TOGETHER, number, world of these]
     memory_number: wp.int32  # strides: of a number, and of a world among TOGETHER of them
     memory_world: wp.int32
+    lanes: wp.int32  # threads of a warp that have a world, on a GPU; 0: all
     memory_worlds: wp.int32  # that have it at a time; fewer than all: those of one launch, 0: none
     closures: wp.int32  # beside the forest; see `closures`
     closure_kind: wp.array(dtype=wp.int32)
