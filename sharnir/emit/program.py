@@ -32,10 +32,12 @@ return x == 0.0 ? x : fma(fma(-g, g, x), k, g); }};
 first value of 20 bits is improved by Newton's steps to all but the last bit, without the branches of the standard functions."""
 FUNCTIONS = """#ifdef __CUDA_ARCH__
 #define separate
+#define all_global(p) __builtin_assume(__isGlobal(p))
 #else
 #define separate __attribute__((noinline))
+#define all_global(p)
 #endif"""  # on a GPU a function that stays one costs more time than it saves
-UNDEFINED = "#undef quotient\n#undef root\n#undef atan_root\n#undef separate"  # after a program
+UNDEFINED = "#undef quotient\n#undef root\n#undef atan_root\n#undef separate\n#undef all_global"  # after a program
 
 
 class Program:
@@ -131,7 +133,8 @@ class Program:
         yield
         self._flush([])
         given = [f"{kind} {name}" for name, kind in self.shared.items()] + [f"const bool {name}" for name in parameters]
-        text = f"({', '.join(given)}) separate {{\n" + "\n".join(self.lines) + "\n};"
+        apart = " ".join(f"all_global({name});" for name, kind in self.shared.items() if "*" in kind)
+        text = f"({', '.join(given)}) separate {{{apart}\n" + "\n".join(self.lines) + "\n};"
         name = self._functions.setdefault(text, f"part{len(self._functions)}")
         written = set.union(*self._written)
         self.lines, self._names, self._scopes, self._known, self._written, self._count, self._parameters = own

@@ -419,7 +419,8 @@ gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(k
             "#ifdef __CUDA_ARCH__",
             f"const int column = w%memory_worlds, together = column/{TOGETHER}*{TOGETHER};",
             f"real* const row_of_world = numbers + (long long)together*{size} + (column - together);",
-            f"#define number(k) row_of_world[{TOGETHER}*(k)]",
+            GLOBAL,
+            f"#define number(k) Global::at(row_of_world + {TOGETHER}*(k))",
             f"const int stride = {TOGETHER}; (void)stride;",
             "typedef int Place;",
             "#else",
@@ -455,6 +456,9 @@ gear = kept % {CHOICES}; choice = kept/{CHOICES}; restarted = stored(1) - real(k
 LEFT = f"""left_over = failed ? change : wp::min(change, change*(count < 2 ? real({FIRST_RATE!r})
 : change > real({BEST_RATE!r})*before ? change/before : real({BEST_RATE!r})));
 """  # what is left after the last change of a step, see `storage.is_converged`
+GLOBAL = """struct Global { static CUDA_CALLABLE real& at(real* p) { __builtin_assume(__isGlobal(p)); return *p; } };"""
+"""A number of working memory on a GPU: that it is not on the stack of a thread tells the compiler that writes leave variables as
+they are, so that these stay in registers, and are not read anew."""
 SET_STEP = """fall = h*wp::sqrt(gx*gx + gy*gy + gz*gz);
 gravity0 = real(0.25)*h*h*gx; gravity1 = real(0.25)*h*h*gy; gravity2 = real(0.25)*h*h*gz;
 """

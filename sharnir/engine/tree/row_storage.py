@@ -407,7 +407,8 @@ class RowNumberTree(NumberTree):
 
 
 TABLE = f"""#ifdef __CUDA_ARCH__
-struct Table {{ int* data; CUDA_CALLABLE int& operator[](int k) const {{ return data[{TOGETHER}*k]; }}
+struct Table {{ int* data; CUDA_CALLABLE int& operator[](int k) const {{
+int* const p = data + {TOGETHER}*k; __builtin_assume(__isGlobal(p)); return *p; }}
 CUDA_CALLABLE Table operator+(int k) const {{ return {{data + {TOGETHER}*k}}; }} }};
 #else
 typedef int* Table;
@@ -454,7 +455,9 @@ class LoopRows(RowMath):
         lines += [f"const int at_rows = at_closures + {self.record}*n_closures;"]
         lines += [f"const int at_y = at_rows + {len(PER_ROW)}*n_rows, at_matrix = at_y + {len(self.kept)}*t_y_start[n_equal];"]
         lines += self.last_head(owner)
-        given = f"{owner}row_numbers.data[({self.record_given}*(c) + (k))*{owner}row_stride + w*{owner}row_world]"
+        lines.append(f"const int given_stride = {owner}row_stride, given_world = w*{owner}row_world;")
+        lines.append(f"real* const given_numbers = {owner}row_numbers.data; (void)given_numbers;")
+        given = f"given_numbers[({self.record_given}*(c) + (k))*given_stride + given_world]"
         cables = ["int switches = 0, judged = 0;"] if self.more else []
         return [*lines, *cables, f"#define given_of(c, k) {given}", "#define given(k) given_of(c, k)"]
 
