@@ -62,7 +62,15 @@ def world_of_thread(t: wp.array(dtype=TreeStep), k: int) -> int:
     if lanes == 0:
         return k
     lane = k % WARP
-    return wp.where(lane < lanes, k // WARP * lanes + lane, -t[0].worlds - 1)
+    return wp.where(lane < lanes, k // WARP * lanes + lane, -t[0].worlds)
+
+
+@wp.func
+def makes_steps(t: wp.array(dtype=TreeStep), w: int, n: wp.array(dtype=wp.int32)) -> bool:
+    """Whether there is such a world, and it has steps to make."""
+    if w < 0 or w >= t[0].worlds:
+        return False
+    return t[0].state.failed[w] == 0 and n[w] != 0
 
 
 @wp.func
@@ -160,9 +168,7 @@ def steps_kernel(
         """n steps of a world; where one cannot be made the world is marked and its state stays."""
         t = tree(all)
         w = first + world_of_thread(t, wp.tid())
-        if w < first or w >= t[0].worlds:
-            return
-        if t[0].state.failed[w] != 0 or n[w] == 0:
+        if not makes_steps(t, w, n):
             return
         wake(t[0].rest, w)
         forget_other_memory(t, w)
