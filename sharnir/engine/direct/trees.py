@@ -133,7 +133,7 @@ class Trees:
     @staticmethod
     def cover(model: Model) -> bool:
         """Whether all of a model is trees, rows beside them, contacts, and ropes that `roped_steps` covers and that touch
-        nothing, these on a CPU.
+        nothing.
 
         Ropes beside rods in redundant loops are left to the former passes: where these are singular, passes with the exact
         derivative alone, as ropes need them, do not converge.
@@ -145,8 +145,6 @@ class Trees:
             still = not (model.bodies.motion.numpy() == DYNAMIC).any()
             rods = any(kind.mask and not kind.v_size for kind in model.joint_kinds)
             if touches(model) or not covers(model.ropes) or still or (rods and model.redundant):
-                return False
-            if wp.get_device(model.device).is_cuda:
                 return False
         return len(model.com) > 0
 
