@@ -1,7 +1,6 @@
 """Proximal policy optimisation (Schulman et al. 2017, arXiv:1707.06347) in one file of NumPy, over the worlds of a simulation.
 
 python examples/learning/ppo.py CartPole --video pole.gif  # balances it for 475 of 500 decisions, in a minute or two on two cores
-
 Two networks, one for the policy and one for the value of a state, learn from what all worlds did in the last `horizon` decisions.
 """
 
@@ -12,7 +11,6 @@ import os
 import runpy
 import time
 from itertools import pairwise
-from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for matrices as small as these, threads cost more than they give
 
@@ -126,8 +124,9 @@ class Policy:
 
 
 def train(
-    name: Any, *, worlds: int = 64, horizon: int = 64, rounds: int = 200, seed: int = 1, rate: float = 1e-3, clip: float = 0.2,
-    discount: float = 0.99, trace: float = 0.95, epochs: int = 6, parts: int = 8, seconds: float = 600.0, tell: bool = True,
+    name: str | type, *, worlds: int = 64, horizon: int = 64, rounds: int = 200, seed: int = 1, rate: float = 1e-3,
+    clip: float = 0.2, discount: float = 0.99, trace: float = 0.95, epochs: int = 6, parts: int = 8,
+    seconds: float = 600.0, tell: bool = True,
 ) -> tuple[Policy, list[tuple[int, float]]]:  # fmt: skip
     """Train until the stated reward, the rounds or the time are over; returns the policy and its curve (decisions, return)."""
     env, random = sh.gym.VectorEnv(name, num_envs=worlds, autoreset_mode=AutoresetMode.SAME_STEP), np.random.default_rng(seed)
@@ -158,9 +157,8 @@ def train(
         for _ in range(epochs):
             for rows in np.array_split(random.permutation(horizon * worlds), parts):
                 policy.learn({k: v[rows] for k, v in flat.items()}, rate * (1 - turn / rounds), clip)
-        returns = returns[-worlds:]
+        returns, late = returns[-worlds:], time.perf_counter() - began
         curve.append(((turn + 1) * horizon * worlds, float(np.mean(returns)) if returns else float("nan")))
-        late = time.perf_counter() - began
         if tell and turn % 10 == 9:
             print(f"{curve[-1][0]:9d} decisions, {late:5.0f} s: return {curve[-1][1]:8.2f}")
         if late > seconds or (len(returns) == worlds and curve[-1][1] >= SOLVED.get(name, np.inf)):
@@ -168,11 +166,10 @@ def train(
     return policy, curve
 
 
-def evaluate(policy: Policy, name: Any, worlds: int = 64, seed: int = 1000) -> float:
+def evaluate(policy: Policy, name: str | type, worlds: int = 64, seed: int = 1000) -> float:
     """Mean return of one whole episode in each of some worlds, without chance in the actions."""
     env = sh.gym.VectorEnv(name, num_envs=worlds)
-    seen = env.reset(seed=seed)[0]
-    sums, alive = np.zeros(worlds), np.ones(worlds, bool)
+    sums, alive, seen = np.zeros(worlds), np.ones(worlds, bool), env.reset(seed=seed)[0]
     for _ in range(env.max_episode_steps):
         seen, reward, ended, cut, _ = env.step(policy.draw(policy.scaled(seen), best=True)[0])
         sums += alive * reward
@@ -180,7 +177,7 @@ def evaluate(policy: Policy, name: Any, worlds: int = 64, seed: int = 1000) -> f
     return float(sums.mean())
 
 
-def film(policy: Policy, name: Any, path: str, seconds: float = 8.0, seed: int = 1000) -> None:
+def film(policy: Policy, name: str | type, path: str, seconds: float = 8.0, seed: int = 1000) -> None:
     """A film (.gif or .mp4) of what the policy does."""
     env = sh.gym.Env(name)
     seen = env.reset(seed=seed)[0]
@@ -196,10 +193,8 @@ if __name__ == "__main__":
     words.add_argument("--seconds", type=float, default=600.0)
     words.add_argument("--video", metavar="FILE", help="a film of the policy, .gif or .mp4")
     given = words.parse_args()
-    if ":" in given.task:
-        file, name = given.task.rsplit(":", 1)
-        given.task = runpy.run_path(file)[name]
-    trained, _ = train(given.task, seed=given.seed, seconds=given.seconds)
-    print(f"mean return of 64 episodes: {evaluate(trained, given.task):.2f} (stated: {SOLVED.get(given.task, 'none')})")
+    task = runpy.run_path(given.task.split(":")[0])[given.task.split(":")[1]] if ":" in given.task else given.task
+    trained, _ = train(task, seed=given.seed, seconds=given.seconds)
+    print(f"mean return of 64 episodes: {evaluate(trained, task):.2f} (stated: {SOLVED.get(task, 'none')})")
     if given.video:
-        film(trained, given.task, given.video)
+        film(trained, task, given.video)

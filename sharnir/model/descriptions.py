@@ -36,7 +36,7 @@ class BodyDescription:
     drag_area: float = 0.0  # m²
 
 
-@dataclass(slots=True)
+@dataclass
 class JointDescription:
     """A joint as described: bodies by index, its frame on each, from that body's centre of mass."""
 
@@ -53,6 +53,12 @@ class JointDescription:
     break_force: float = np.inf
     break_torque: float = np.inf
     enabled: bool = True  # at the start
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in type(self).__dataclass_fields__:
+            remedy = "; Scene.set_drive gives it a drive" if name == "drive" else ""
+            raise SceneError(f"joint {self.name!r}: its description has no {name!r}{remedy}")
+        super().__setattr__(name, value)
 
 
 @dataclass

@@ -51,7 +51,8 @@ GO_ON, ANEW, GIVE_UP = (wp.constant(k) for k in range(3))  # passes go on, begin
 STALLED, LONGEST = wp.constant(4), wp.constant(20)  # stalls, and passes, after which passes do not converge,
 MORE = wp.constant(real(8.0))  # unless so many more will do
 FINE = wp.constant(real(1.0e-6))  # relative to the speeds: a change from which on elements are judged in every pass,
-NEAR = wp.constant(real(100.0))  # or this, times what passes may leave: one that leaves more may be the last, but none without it
+NEAR = wp.constant(real(100.0 if EPSILON > 1.0e-10 else 0.0))  # or in single precision this, times what passes may leave: one
+# that leaves more may be the last, but none without it
 STRICTER = wp.constant(real(100.0 if EPSILON > 1.0e-10 else 1.0))  # in single precision passes that do not get nearer are
 # rounding a few times above what they may leave, not hundreds of times, as of links
 LEFT = wp.constant(real(1.0 if EPSILON > 1.0e-10 else ROUND))  # multiple of what rounding of positions does to a speed

@@ -30,6 +30,7 @@ HARDLY = wp.constant(real(0.7))  # likewise: passes do not meet, or changes are 
 STALLED = wp.constant(real(max(1.0e-9, 1.0e3 * EPSILON)))  # relative to the speeds: below it, changes that stay are rounding
 FAR = wp.constant(real(0.02))  # relative to the speeds: a first change above which factors belong to another pose and tension
 ROUND = wp.constant(real(4.0))  # multiple of what rounding of positions does to a speed, below which a change is rounding
+PLACES = wp.constant(real(4.0 if EPSILON > 1.0e-10 else 0.0))  # likewise, by which a driven end is off; none where that is little
 STALLS = wp.constant(real(1000.0))  # likewise, where changes hardly fall
 WILD = wp.constant(real(1.0e6))  # likewise: passes part, as taut elements may that contradict each other
 FACTORS = wp.constant(4)  # most of them in an attempt
@@ -541,13 +542,13 @@ def turn_reels(s: wp.array(dtype=RopeStep), w: int):
 
 @wp.func
 def goes_on(s: wp.array(dtype=RopeStep), w: int) -> bool:
-    """Whether ends that are driven and reels go on as in the last step, but for rounding."""
+    """Whether ends that are driven and reels go on as in the last step; in single precision, but for rounding of positions."""
     for k in range(s[0].ropes.count):
         for side in range(2):
             if s[0].ropes.kind[2 * k + side] == DRIVEN:
                 i = s[0].ropes.first[k] + side * s[0].state.segments[k, w]
                 v = driven_speed(s, k, side, w)
-                rounding = ROUND * wp.length(s[0].state.position[i, w]) * (real(EPSILON) / s[0].h[w])
+                rounding = PLACES * wp.length(s[0].state.position[i, w]) * (real(EPSILON) / s[0].h[w])
                 if wp.length(v - s[0].state.velocity[i, w]) > STALLED * wp.length(v) + rounding:
                     return False
         if s[0].ropes.reel[k] >= 0 and s[0].ropes.winch[k] < 0:

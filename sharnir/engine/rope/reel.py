@@ -209,11 +209,20 @@ def tear(s: wp.array(dtype=RopeStep), k: int, w: int, h: real):
 
 @wp.func
 def change_segments(s: wp.array(dtype=RopeStep), w: int, h: real, dt: real):
-    """After a part of length h of a step: what is torn, inserted or removed. A rope whose segments change starts anew."""
+    """After a part of length h of a step: what is torn, inserted or removed. A rope whose segments change starts anew.
+
+    What a joined element owes is paid back from the next step on where a drum winds the rope, whose length is to fit the drum's
+    angle; of other reels a part of it is given up, which makes fast ones smoother.
+    """
     for k in range(s[0].ropes.count):
-        s[0].state.owed[k, w] = s[0].state.owed[k, w] * (real(1.0) - REPAID * h / dt)
+        left = real(1.0) - REPAID * h / dt
+        wound = s[0].ropes.winch[k] >= 0
+        if wound:
+            s[0].state.owed[k, w] = s[0].state.owed[k, w] * left
         tear(s, k, w, dt)
         n = s[0].state.segments[k, w]
         feed(s, k, w)
         if s[0].state.segments[k, w] != n:
             s[0].state.started[k, w] = 0
+        if not wound:
+            s[0].state.owed[k, w] = s[0].state.owed[k, w] * left
