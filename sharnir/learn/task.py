@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -10,11 +12,13 @@ import warp as wp
 from gymnasium.spaces import Box
 
 from sharnir.core.renamed import Former
-from sharnir.errors import SimulationError
+from sharnir.errors import SceneWarning, SimulationError
 from sharnir.runtime.simulation import Simulation
 from sharnir.scene.scene import Scene
 
 ARRAYS = ("numpy", "torch")
+ALSO_CALLED = {"ended": "terminated", "done": "terminated", "is_done": "terminated", "reset": "start", "step": "act"}
+"""What other libraries call the methods of a task."""
 
 
 class Worlds:
@@ -154,6 +158,16 @@ class Task:
     """`eye` and `target` of pictures, m."""
     follow: str | None = None
     """A body with which the camera moves."""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Warn of a method that nothing calls, where its name is nearly, or in other libraries, that of one of a task."""
+        super().__init_subclass__(**keywords)
+        known = [name for name in vars(Task) if not name.startswith("_")]
+        for name, value in vars(cls).items():
+            if callable(value) and not name.startswith("_") and not hasattr(Task, name):
+                near = ALSO_CALLED.get(name) or next(iter(get_close_matches(name, known, 1, 0.8)), "")
+                if near and near not in vars(cls):
+                    warnings.warn(f"task {cls.__name__}: a task has no method {name!r}; is {near!r} meant?", SceneWarning, 2)
 
     def scene(self) -> Scene:
         """The scene of one world."""

@@ -227,6 +227,18 @@ def test_bad_words_are_refused(call, words):
         call()
 
 
+@pytest.mark.parametrize("name, near", [("ended", "terminated"), ("rewards", "reward"), ("observ", "observe"), ("reset", "start")])
+def test_a_method_with_nearly_the_name_of_one_of_a_task_warns(name, near):
+    with pytest.warns(sh.SceneWarning, match=f"no method '{name}'; is '{near}' meant"):
+        type("Own", (sh.gym.Task,), {name: lambda task, w: None})
+
+
+def test_other_methods_of_a_task_do_not_warn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        type("Own", (sh.gym.Task,), {"height_of": lambda task, w: None, "rewards": lambda task, w: None, "reward": lambda *x: None})
+
+
 def test_bad_actions_are_refused(poles):
     poles.reset(seed=1)
     for action in (np.ones(3, int), np.full(WORLDS, 2), np.full(WORLDS, 0.5)):
