@@ -1,11 +1,10 @@
-"""Rows beside the tree: loops, rods, gears, springs and cables, with the passes along bodies as their oracle."""
+"""Rows beside the tree: loops, rods, gears, springs and cables, against stored steps in coordinates of the bodies."""
 
 import numpy as np
 import pytest
 
 import sharnir as sh
 from sharnir.core.spatial import matrix_to_quat, quat_exp, quat_to_matrix
-from sharnir.engine.direct.trees import Trees
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.closures import POINT, Closure, RowTables, closures_of
 from sharnir.engine.tree.forest import BALL, HINGE, Forest, Link
@@ -26,39 +25,36 @@ def body(scene, name, at):
     scene.add_body(name, mass=float(rng.uniform(0.5, 2)), inertia=Q @ np.diag([0.03, 0.04, 0.05]) @ Q.T, position=at)
 
 
-def both(monkeypatch, make, *, speed=(), dt=1e-3, **options):
-    """The scene in joint coordinates, and in those of the bodies."""
-    sims = []
-    for old in (False, True):
-        with monkeypatch.context() as patch:
-            if old:
-                patch.setattr(Trees, "cover", staticmethod(lambda model: False))
-            sim = sh.Simulation(make(), dt, solver="direct", **{"sleep": False} | options)
-            for name, value in speed:
-                sim.joint(name).velocity = value
-            sim.step()
-        assert sim.solver._lean is not old
-        sims.append(sim)
-    return sims
+def simulate(scene, *, speed=(), dt=1e-3, **options):
+    """The scene after its first step."""
+    sim = sh.Simulation(scene, dt, solver="direct", **{"sleep": False} | options)
+    for name, value in speed:
+        sim.joint(name).velocity = value
+    sim.step()
+    assert sim.solver._lean
+    return sim
 
 
-def follow(lean, old, steps, pose=1e-10, carried=1e-7):
-    """Both make the same steps, keep the same energy, and report the same impulses."""
-    for _ in range(steps):
-        lean.step()
-        old.step()
-        np.testing.assert_allclose(lean.state.position.numpy(), old.state.position.numpy(), atol=pose)
-        a, b = (sum((e.kinetic, e.potential, e.elastic)) for e in (lean.energy(), old.energy()))
-        assert abs(a - b) < 1e-9 * (1.0 + abs(b))
-    np.testing.assert_allclose(lean.state.velocity.numpy(), old.state.velocity.numpy(), atol=1e-8)
-    np.testing.assert_allclose(lean.q, old.q, atol=1e-9)
-    rods = np.array([bool(kind.mask) and not kind.v_size for kind in lean.model.joint_kinds])
-    np.testing.assert_allclose(lean.state.joint_force.numpy()[rods], old.state.joint_force.numpy()[rods], atol=1e-8)
+def follow(sim, stored, steps, pose=1e-10, carried=1e-7):
+    """It makes the stored steps, with their energy, and reports their impulses."""
+    for k in range(1, steps + 1):
+        sim.step()
+        if k % 5 == 0:
+            stored.meets(sim.state.position.numpy(), pose, f"positions after {k} steps")
+            e = sim.energy()
+            energy = e.kinetic + e.potential + e.elastic
+            wanted = float(stored.next(energy))
+            assert abs(energy - wanted) < 1e-9 * (1.0 + abs(wanted))
+    stored.meets(sim.state.velocity.numpy(), 1e-8, "velocities")
+    stored.meets(sim.q, 1e-9, "coordinates")
+    rods = np.array([bool(kind.mask) and not kind.v_size for kind in sim.model.joint_kinds])
+    stored.meets(sim.state.joint_force.numpy()[rods], 1e-8, "forces of rods")
     for name in CARRIED.split():
-        a, b = (getattr(sim.state, name).numpy() for sim in (lean, old))
+        found = getattr(sim.state, name).numpy()
         if name.startswith("mid"):  # means over the step, which only joints of the tree have
-            a, b = (np.delete(x, np.flatnonzero(rods), 0) for x in (a, b))
-        np.testing.assert_allclose(a, b, atol=carried * max(1e-3, np.abs(b).max(initial=0)), err_msg=name)
+            found = np.delete(found, np.flatnonzero(rods), 0)
+        wanted = stored.next(found)
+        np.testing.assert_allclose(found, wanted, atol=carried * max(1e-3, np.abs(wanted).max(initial=0)), err_msg=name)
 
 
 # ---- what closes loops -------------------------------------------------------------------------------------------------------
@@ -82,9 +78,9 @@ MASKS = ["", "rz", "x", "x ry", "rx ry", "rx ry rz", "x y rz", "x rx ry rz", "x 
 
 
 @pytest.mark.parametrize("free", MASKS)
-def test_closing_joints_of_every_kind(free, monkeypatch):
-    lean, old = both(monkeypatch, lambda: ring(free), speed=[("j_a", (0.5, 1.0, 1.5))] if free else ())
-    follow(lean, old, 20, carried=2e-4 if "x" in free.split() else 1e-7)  # along slides, moments are taken at the step's end
+def test_closing_joints_of_every_kind(free, stored):
+    sim = simulate(ring(free), speed=[("j_a", (0.5, 1.0, 1.5))] if free else ())
+    follow(sim, stored, 20, carried=2e-4 if "x" in free.split() else 1e-7)  # along slides, moments are taken at the step's end
 
 
 LAWS = {
@@ -98,16 +94,15 @@ LAWS = {
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_laws_act_on_closing_joints(law, monkeypatch):
-    lean, old = both(monkeypatch, lambda: ring("rz", **LAWS[law]), speed=[("j_a", (0.5, 1.0, 1.5))])
-    follow(lean, old, 40, pose=1e-9, carried=1e-4)
+def test_laws_act_on_closing_joints(law, stored):
+    sim = simulate(ring("rz", **LAWS[law]), speed=[("j_a", (0.5, 1.0, 1.5))])
+    follow(sim, stored, 40, pose=1e-9, carried=1e-4)
 
 
-def test_forces_act_on_closing_joints(monkeypatch):
-    lean, old = both(monkeypatch, lambda: ring("x rz"))
-    for sim in (lean, old):
-        sim.joint("close").effort = (3.0, 0.5)
-    follow(lean, old, 20, carried=1e-3)
+def test_forces_act_on_closing_joints(stored):
+    sim = simulate(ring("x rz"))
+    sim.joint("close").effort = (3.0, 0.5)
+    follow(sim, stored, 20, carried=1e-3)
 
 
 def chain(joints, gravity=(1.0, 2.0, -9.0)):
@@ -118,39 +113,38 @@ def chain(joints, gravity=(1.0, 2.0, -9.0)):
     return scene
 
 
-def test_rods(monkeypatch):
+def test_rods(stored):
     def make():
         scene = chain([sh.Spherical(), sh.Revolute("y"), sh.Spherical()])
         scene.add_joint("near", sh.Distance(), "world", "b1", position=[(0.3, 0.8, 0.4), (0.6, 0.1, 0.1)])
         scene.add_joint("far", sh.Distance(), "b2", "b0", position=[(0.9, 0.2, 0), (0.2, 0.3, 0.1)])
         return scene
 
-    follow(*both(monkeypatch, make, speed=[("j1", 1.5)]), 20)
+    follow(simulate(make(), speed=[("j1", 1.5)]), stored, 20)
 
 
-def test_gears(monkeypatch):
+def test_gears(stored):
     def make():
         scene = chain([sh.Revolute("y"), sh.Revolute("x"), sh.Prismatic("x")])
         scene.add_joint("g0", sh.Gear("j0", "j1", 1.7))
         scene.add_joint("g1", sh.Gear("j1", "j2", -2.3))
         return scene
 
-    follow(*both(monkeypatch, make, speed=[("j0", 1.5)]), 20)
+    follow(simulate(make(), speed=[("j0", 1.5)]), stored, 20)
 
 
-def test_springs_between_points(monkeypatch):
+def test_springs_between_points(stored):
     def make():
         scene = chain([sh.Spherical(), sh.Revolute("y"), sh.Spherical()])
         scene.add_spring("s0", "b1", "b2", at_a=(0.1, 0, 0.25), at_b=(0, 0.1, 0), stiffness=40.0, rest=0.3)
         scene.add_spring("s1", "world", "b1", at_a=(0.1, 0.9, 0), at_b=(-0.1, 0.1, 0), stiffness=30.0, damping=0.5, rest=0.0)
         return scene
 
-    lean, old = both(monkeypatch, make, speed=[("j1", 1.5)])
-    follow(lean, old, 50)
-    for sim in (lean, old):
-        sim.spring("s0").stiffness = 400.0
-        sim.spring("s1").rest = 0.4
-    follow(lean, old, 50)
+    sim = simulate(make(), speed=[("j1", 1.5)])
+    follow(sim, stored, 50)
+    sim.spring("s0").stiffness = 400.0
+    sim.spring("s1").rest = 0.4
+    follow(sim, stored, 50)
 
 
 def weight(scene, name, x, z, mass):
@@ -203,10 +197,11 @@ CABLES |= {f"posts {r}": lambda r=r: over_rough_posts(r) for r in (2.1, 2.8, 0.3
 
 
 @pytest.mark.parametrize("name", CABLES)
-def test_cables(name, monkeypatch):
-    lean, old = both(monkeypatch, CABLES[name], dt=5e-3)
-    follow(lean, old, 20)
-    np.testing.assert_array_equal(lean.state.cable_slides.numpy(), old.state.cable_slides.numpy())
+def test_cables(name, stored):
+    sim = simulate(CABLES[name](), dt=5e-3)
+    follow(sim, stored, 20)
+    slides = sim.state.cable_slides.numpy()
+    np.testing.assert_array_equal(slides, stored.next(slides))
 
 
 def test_a_cable_between_floating_bodies_keeps_energy_and_momenta():
@@ -233,7 +228,7 @@ def test_a_cable_between_floating_bodies_keeps_energy_and_momenta():
     assert abs(sim.cable("rope").slack) < 1e-12
 
 
-def test_a_winch_lifts_a_load_off_the_ground(monkeypatch):
+def test_a_winch_lifts_a_load_off_the_ground(stored):
     """Taken up, lifted, set down and slack: contact and the cable are solved together; every step converges."""
 
     def make():
@@ -246,20 +241,17 @@ def test_a_winch_lifts_a_load_off_the_ground(monkeypatch):
         scene.add_cable("rope", [sh.Drum("drum", R), ("load", (0, 0, 0.2))])
         return scene
 
-    sims, ends = both(monkeypatch, make, dt=5e-3), []
-    for sim in sims:
-        for speed, steps in ((-2.0, 150), (2.0, 300), (0.0, 50)):
-            sim.joint("hinge").drive.velocity = speed
-            for _ in range(steps):
-                assert sim.step().converged
-                assert sim is not sims[0] or sim.cable("rope").slack > -1e-9
-            ends += [sim.body("load").position, sim.cable("rope").slack]
-    lifted, old = ends[0], ends[6]
-    print(
-        f"lifted to {lifted}, {np.abs(lifted - old).max():.1e} m beside the former way; at rest {ends[4]}, slack {ends[5]:.4f} m"
-    )
+    sim, ends = simulate(make(), dt=5e-3), []
+    for speed, steps in ((-2.0, 150), (2.0, 300), (0.0, 50)):
+        sim.joint("hinge").drive.velocity = speed
+        for _ in range(steps):
+            assert sim.step().converged
+            assert sim.cable("rope").slack > -1e-9
+        ends += [sim.body("load").position, sim.cable("rope").slack]
+    lifted = ends[0]
+    print(f"lifted to {lifted}; at rest {ends[4]}, slack {ends[5]:.4f} m")
     assert lifted[2] > 0.3
-    np.testing.assert_allclose(lifted, old, atol=1e-6)
+    stored.meets(lifted, 1e-6)
     assert ends[5] > 0.1
     assert abs(ends[4][2] - 0.2) < 1e-5
 
@@ -282,8 +274,8 @@ def everything_beside():
     return scene
 
 
-def test_all_at_once(monkeypatch):
-    follow(*both(monkeypatch, everything_beside), 40, carried=2e-4)
+def test_all_at_once(stored):
+    follow(simulate(everything_beside()), stored, 40, carried=2e-4)
 
 
 def hinged_loop(limit, restitution, friction):
@@ -301,15 +293,14 @@ def hinged_loop(limit, restitution, friction):
 
 
 @pytest.mark.parametrize(("restitution", "friction"), [(0.0, 0.0), (0.5, 0.0), (0.5, 0.1)])
-def test_a_loop_meets_a_limit(restitution, friction, monkeypatch):
-    lean, old = both(monkeypatch, lambda: hinged_loop((-0.3, 0.2), restitution, friction))
-    worst = 0.0
-    for _ in range(600):
-        lean.step()
-        old.step()
-        worst = max(worst, np.abs(lean.state.position.numpy() - old.state.position.numpy()).max())
-    print(f"restitution {restitution}, friction {friction}: {worst:.1e} m")
-    assert worst < 1e-9
+def test_a_loop_meets_a_limit(restitution, friction, stored):
+    sim = simulate(hinged_loop((-0.3, 0.2), restitution, friction))
+    for k in range(1, 601):
+        sim.step()
+        if k % 25 == 0:
+            at = sim.state.position.numpy()
+            off = np.abs(at - stored.next(at)).max()
+            assert off < 1e-9, f"restitution {restitution}, friction {friction}: {off:.1e} m after {k} steps"
 
 
 # ---- energy, momenta, singular poses -----------------------------------------------------------------------------------------
@@ -395,13 +386,12 @@ def bennett():
     return scene
 
 
-def test_bennett_s_linkage_moves(monkeypatch):
-    lean, old = both(monkeypatch, bennett, dt=5e-3, speed=[("j0", 2.0)])
-    for _ in range(100):
-        lean.step()
-        old.step()
-    assert np.abs(lean.state.position.numpy() - old.state.position.numpy()).max() < 1e-10
-    assert abs(lean.joint("j0").position) > 0.2
+def test_bennett_s_linkage_moves(stored):
+    sim = simulate(bennett(), dt=5e-3, speed=[("j0", 2.0)])
+    sim.step(100)
+    at = sim.state.position.numpy()
+    assert np.abs(at - stored.next(at)).max() < 1e-10
+    assert abs(sim.joint("j0").position) > 0.2
 
 
 def number_tree(scene, h):
@@ -478,31 +468,30 @@ def test_calls_snapshots_and_worlds_agree_bit_for_bit():
     assert np.array_equal(bits(one), bits(fresh))
 
 
-def test_joints_of_a_loop_let_go_in_one_world_alone(monkeypatch):
+def test_joints_of_a_loop_let_go_in_one_world_alone(stored):
     """Of the tree, of the closing, and the rod: the others make the steps of one that is alone; put back, it is closed again."""
-    lean, old = both(monkeypatch, everything_beside, worlds=4)
-    for sim in (lean, old):
-        for world, name in enumerate(("j2", "close", "rod")):
-            on = np.ones(4, bool)
-            on[world] = False
-            sim.joint(name).enabled = on
-        for _ in range(20):
-            sim.step()
-    np.testing.assert_allclose(lean.state.position.numpy(), old.state.position.numpy(), atol=1e-10)
-    np.testing.assert_allclose(lean.state.mid_force.numpy()[:6], old.state.mid_force.numpy()[:6], atol=1e-8)  # all but the rod
+    sim = simulate(everything_beside(), worlds=4)
+    for world, name in enumerate(("j2", "close", "rod")):
+        on = np.ones(4, bool)
+        on[world] = False
+        sim.joint(name).enabled = on
+    for _ in range(20):
+        sim.step()
+    stored.meets(sim.state.position.numpy(), 1e-10)
+    stored.meets(sim.state.mid_force.numpy()[:6], 1e-8)  # all but the rod
     alone = loop_of_five()
     alone.step(21)
-    off = np.abs(lean.state.position.numpy()[:, 3] - alone.state.position.numpy()[:, 0]).max()
+    off = np.abs(sim.state.position.numpy()[:, 3] - alone.state.position.numpy()[:, 0]).max()
     assert off < 1e-12
     for name in ("j2", "close", "rod"):
-        lean.joint(name).enabled = True
-    before = np.abs(lean.state.velocity.numpy()).max()
-    lean.step(5)
-    assert lean.constraint_error().max() < 1e-9
-    assert np.abs(lean.state.velocity.numpy()).max() < 3 * before + 1  # gaps are closed by displacements, not by speeds
+        sim.joint(name).enabled = True
+    before = np.abs(sim.state.velocity.numpy()).max()
+    sim.step(5)
+    assert sim.constraint_error().max() < 1e-9
+    assert np.abs(sim.state.velocity.numpy()).max() < 3 * before + 1  # gaps are closed by displacements, not by speeds
 
 
-def test_a_closing_joint_breaks(monkeypatch):
+def test_a_closing_joint_breaks(stored):
     def swing():
         scene = sh.Scene()
         pins = np.array([[0, 0, 0], [0.1, 0, -0.5], [0.8, 0, -0.5], [0.7, 0, 0]])
@@ -514,14 +503,13 @@ def test_a_closing_joint_breaks(monkeypatch):
         scene.add_joint("right", sh.Revolute("y"), "world", "c", position=pins[3], break_force=60.0)
         return scene
 
-    lean, old = both(monkeypatch, swing)
-    for sim in (lean, old):
-        sim.step(10)
-        assert sim.joint("right").enabled
-        sim.body("c").apply_force((0, 0, -60.0), once=False)
-        sim.step(60)
-        assert not sim.joint("right").enabled
-    np.testing.assert_allclose(lean.state.position.numpy(), old.state.position.numpy(), atol=1e-9)
+    sim = simulate(swing())
+    sim.step(10)
+    assert sim.joint("right").enabled
+    sim.body("c").apply_force((0, 0, -60.0), once=False)
+    sim.step(60)
+    assert not sim.joint("right").enabled
+    stored.meets(sim.state.position.numpy(), 1e-9)
 
 
 def test_a_loop_falls_asleep_as_one():
