@@ -94,8 +94,8 @@ def worst(W, b, elements, p, first):
         out = max(out, -n / impulse, (np.linalg.norm(t) - n) / impulse, -u[r] / speed, n * abs(u[r]) / (speed * impulse))
         if np.linalg.norm(t) < (1 - 1e-9) * n - 1e-14 * impulse:  # it sticks, and not by rounding
             out = max(out, np.linalg.norm(slips) / speed)
-        elif n > 1e-9 * impulse:  # impulse against the slip
-            out = max(out, (t @ slips / n + np.linalg.norm(slips)) / speed)
+        else:  # impulse against the slip
+            out = max(out, np.linalg.norm(t * np.linalg.norm(slips) + n * slips) / (speed * impulse))
     return out
 
 
