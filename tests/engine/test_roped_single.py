@@ -13,9 +13,10 @@ STEPS, EARLY = 200, 20
 MOTIONS = f"""
 import json, sys, numpy as np, sharnir as sh
 sys.path.insert(0, sys.argv[1])
-import test_roped_contacts as beside, test_roped_trees as trees
+import test_roped_contacts as beside, test_roped_holds as holds, test_roped_trees as trees
 
 scenes = {{name: (make, 5e-3) for name, make in trees.SCENES.items()}} | {{"driven": (trees.driven, 5e-3)}}
+scenes |= {{f"held: {{name}}": (make, 5e-3) for name, make in holds.SCENES.items()}}
 scenes |= {{make.__name__: (make, 2e-3) for make in (beside.crane, beside.tethered, beside.towed)}}
 scenes |= {{f"thrown {{seed}}": (lambda seed=seed: beside.thrown(seed)[0], 0.01) for seed in range(4)}}
 found = {{}}

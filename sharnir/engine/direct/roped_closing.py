@@ -16,10 +16,9 @@ from sharnir.engine.direct.roped_data import (
     follow_ropes,
     hang_inertia,
     lack,
-    put_gaps,
-    put_rows,
     start_bodies,
 )
+from sharnir.engine.direct.roped_holds import couple_rows, first_link, stand_hold
 from sharnir.engine.direct.roped_winch import displace_winch, stand_winch_closing
 from sharnir.engine.rope.data import BODY, LOOP, RopeStep
 from sharnir.engine.rope.energy import (
@@ -78,12 +77,17 @@ def roped_stand_closing(x: wp.array(dtype=RopedTree), w: int, h: real):
             if s[0].ropes.kind[end] == BODY or s[0].ropes.kind[end] == LOOP:
                 b = s[0].ropes.body[end]
                 s[0].state.position[first + side * n, w] = s[0].body_state.position[b, w] + s[0].work.arm[end, w]
+        for tie in range(s[0].ropes.ties):
+            if s[0].ropes.tie_rope[tie] == k:
+                b = s[0].ropes.tie_body[tie]
+                at = s[0].body_state.position[b, w] + s[0].work.tie_arm[tie, w]
+                s[0].state.position[s[0].ropes.tie_slot[tie], w] = at
         for i in range(first, first + n):
             if s[0].state.cut[i, w] == 0:
                 gap = seek_closed(s, i, w)
                 s[0].work.c[i, w] = gap / h
                 x[0].open[w] = wp.max(x[0].open[w], wp.length(gap))
-    eliminate_ropes(x, w, True)
+    eliminate_ropes(x, w, True, real(0.0))
     clear_hung(x, w, HUNG)
     scale = real(0.5) * h
     for k in range(s[0].ropes.count):
@@ -93,14 +97,10 @@ def roped_stand_closing(x: wp.array(dtype=RopedTree), w: int, h: real):
             f = s[0].work.p_l[k, w] * scale
             lack(x, i, w, f, s[0].work.p_a[k, w] * scale + wp.cross(arm, f))
             hang_inertia(x, k, i, w, real(1.0), arm, arm, mat33(real(0.0)))
-        if s[0].ropes.kind[2 * k + 1] == LOOP:
-            a = x[0].link_of[s[0].ropes.body[2 * k]]
-            b = x[0].link_of[s[0].ropes.body[2 * k + 1]]
-            arm = recall_triple(x[0].tree, a, AT_COM, w) + s[0].work.arm[2 * k, w]
-            held = recall_triple(x[0].tree, b, AT_COM, w) + s[0].work.arm[2 * k + 1, w]
-            put_rows(x, k, w, arm, arm, held, held, real(1.0))
-            put_gaps(x, k, w, s[0].work.g[k, w] * -scale)
         stand_winch_closing(x, k, w)
+    for hold in range(x[0].holds):
+        stand_hold(x, hold, w, True)
+    couple_rows(x, w, True)
 
 
 @wp.func
@@ -130,14 +130,13 @@ def roped_raise(x: wp.array(dtype=RopedTree), w: int):
             if i < first + n:
                 turn = (s[0].work.w[i, w] - s[0].state.spin[i, w]) * h
                 s[0].state.rotation[i, w] = unit(cayley(turn) * s[0].state.rotation[i, w])
-        for side in range(2):
-            kind = s[0].ropes.kind[2 * k + side]
-            if raised != real(0.0) and (kind == BODY or kind == LOOP):
-                i = x[0].link_of[s[0].ropes.body[2 * k + side]]
-                if i >= 0:
-                    at = place_of_raised(t, i, w)
-                    t[0].memory[at] = t[0].memory[at] + raised * (real(0.25) * h * h)
-                    raised = real(0.0)
+        i = first_link(x, k)
+        for hold in range(x[0].holds):
+            if i < 0 and x[0].hold_rope[hold] == k:
+                i = x[0].hold_link[hold]
+        if i >= 0:
+            at = place_of_raised(t, i, w)
+            t[0].memory[at] = t[0].memory[at] + raised * (real(0.25) * h * h)
     take_back_impulses(s, w)
 
 
@@ -147,12 +146,12 @@ def roped_slow(x: wp.array(dtype=RopedTree), w: int):
     s = x[0].rope
     for k in range(s[0].ropes.count):
         part = real(1.0)
-        for side in range(2):
-            kind = s[0].ropes.kind[2 * k + side]
-            if kind == BODY or kind == LOOP:
-                i = x[0].link_of[s[0].ropes.body[2 * k + side]]
-                if i >= 0:
-                    part = wp.min(part, x[0].tree[0].memory[place_of_raised(x[0].tree, i, w)])
+        for hold in range(-1, x[0].holds):
+            i = first_link(x, k)
+            if hold >= 0:
+                i = wp.where(x[0].hold_rope[hold] == k, x[0].hold_link[hold], -1)
+            if i >= 0:
+                part = wp.min(part, x[0].tree[0].memory[place_of_raised(x[0].tree, i, w)])
         if part < real(1.0):
             first = s[0].ropes.first[k]
             for i in range(first, first + s[0].state.segments[k, w] + 1):

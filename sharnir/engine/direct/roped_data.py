@@ -18,11 +18,12 @@ from sharnir.engine.rope.energy import (
 )
 from sharnir.engine.rope.means import cayley
 from sharnir.engine.rope.passes import tie_bodies
+from sharnir.engine.rope.ports import root_of
 from sharnir.engine.rope.reel import turn_drum
 from sharnir.engine.rope.slack import reel_element
 from sharnir.engine.rope.terms import skew
 from sharnir.engine.rope.winch import drum_turn
-from sharnir.engine.tree.ropes import DRIVES, END_SIZE, GAP, HUNG_SIZE, JOINTS, LEADS, PER_ROW, RATE, SOFT, WINCH_SIZE
+from sharnir.engine.tree.ropes import CROSS_SIZE, DRIVES, END_SIZE, GAP, HUNG_SIZE, JOINTS, LEADS, PER_ROW, RATE, SOFT, WINCH_SIZE
 from sharnir.engine.tree.row_storage import LINK_FIELDS
 from sharnir.engine.tree.runtime import MEMORY_APART, MEMORY_ROW, TreeStep, memory_of, recall, recall_triple, row_table
 from sharnir.engine.tree.storage import START, offsets
@@ -34,7 +35,7 @@ AT_V, AT_W, AT_U, AT_G, AT_COM, AT_COM_MEAN, AT_R = (
 OF_ROWS = wp.constant(sum(LINK_FIELDS.values()))
 AT_ORIGIN = wp.constant(offsets(LINK_FIELDS)["origin"])
 HUNG, END, ROW, ROW_RATE, ROW_SOFT, ROW_GAP = (wp.constant(k) for k in (HUNG_SIZE, END_SIZE, PER_ROW, RATE, SOFT, GAP))
-WINCH, WINCH_DRIVES, WINCH_LEADS = (wp.constant(k) for k in (WINCH_SIZE, DRIVES, LEADS))
+WINCH, WINCH_DRIVES, WINCH_LEADS, CROSS = (wp.constant(k) for k in (WINCH_SIZE, DRIVES, LEADS, CROSS_SIZE))
 
 
 @wp.struct
@@ -48,17 +49,30 @@ class RopedTree:
     held_body: wp.array(dtype=wp.int32)
     held_link: wp.array(dtype=wp.int32)  # −1: it does not yield
     link_of: wp.array(dtype=wp.int32)  # [body] −1: likewise
-    end_row: wp.array(dtype=wp.int32)  # [rope] where the change of the impulse of its last end's first row is in the memory,
-    # after what closures have there; −1
-    winches: wp.int32  # ropes that drums wind
-    winch_row: wp.array(dtype=wp.int32)  # [rope] likewise, of the row of its winch
+    holds: wp.int32  # where links hold ropes beside their first ends (`roped_holds`)
+    hold_kind: wp.array(dtype=wp.int32)  # [hold]
+    hold_rope: wp.array(dtype=wp.int32)  # [hold]
+    hold_tie: wp.array(dtype=wp.int32)  # [hold] which tie, or −1
+    hold_link: wp.array(dtype=wp.int32)  # [hold]
+    hold_of: wp.array(dtype=wp.int32)  # [rope] its last end, or −1
+    hold_row: wp.array(dtype=wp.int32)  # [hold] where the change of the impulse of its first row is in the memory, after what
+    # closures have there
+    hold_L: wp.array2d(dtype=mat33)  # [hold, world] of an orientation
+    axes: wp.array2d(dtype=mat33)  # [hold, world] along which its rows are, as columns
+    pairs: wp.int32  # holds of one rope
+    pair_a: wp.array(dtype=wp.int32)  # [pair] whose rows come after those of
+    pair_b: wp.array(dtype=wp.int32)
+    pair_row: wp.array(dtype=wp.int32)  # [2 · pair] the numbers of both first rows
+    cross: wp.array2d(dtype=real)  # [number of the pair, world] see `engine.tree.ropes.CROSS_SIZE`
+    between: wp.int32  # 1 where rows act between the ends of ropes: winches, ties, clamped last ends
+    winch_row: wp.array(dtype=wp.int32)  # [rope] likewise, of the row of its winch; −1
     drum_link: wp.array(dtype=wp.int32)  # [rope] the link that turns as its drum; −1: none that yields
     row_size: wp.int32  # from there to the next row
     closure_size: wp.int32  # what a closure has there
-    principal: wp.int32  # 1: rows of last ends are along the principal axes of the rope's mobility
+    principal: wp.int32  # 1: rows of holds are along the principal axes of the rope's mobility
     scaled: wp.array(dtype=real)  # [world] s, the step by which twists of links are scaled
     hung: wp.array2d(dtype=real)  # [number of the link, world] see `engine.tree.ropes.HUNG`
-    ends: wp.array2d(dtype=real)  # [number of the rope, world] see `engine.tree.ropes.ACT`
+    ends: wp.array2d(dtype=real)  # [number of the hold, world] see `engine.tree.ropes.ACT`
     winch: wp.array2d(dtype=real)  # [number of the rope, world] see `engine.tree.ropes.DRIVES`
     mean_l: wp.array2d(dtype=vec3)  # [held, world] half the displacement of its centre of mass that factors are made for, and
     mean_a: wp.array2d(dtype=vec3)  # half its turn
@@ -76,6 +90,19 @@ class RopedTree:
     elapsed: wp.array(dtype=real)  # [world] s, parts of the step that were made
     lost: wp.array(dtype=real)  # [world] J, kinetic energy of ropes that a projection took
     open: wp.array(dtype=real)  # [world] m, by which elements miss their points at most, where poses are closed
+
+
+@wp.struct
+class HoldRow:
+    """Three rows of a hold: what a unit of their impulses does to the rope's first end, and how the rope moves there."""
+
+    X: mat33  # the link of the first end lacks −X and −Y less
+    Y: mat33
+    P: mat33  # P·v + Q·ω + G μ + g
+    Q: mat33
+    G: mat33
+    on: mat33  # what it does to the link of the hold
+    turns: wp.int32  # 1: as a moment
 
 
 # ---- bodies that hold ropes --------------------------------------------------------------------------------------------------
@@ -196,61 +223,61 @@ def principal_axes(x: wp.array(dtype=RopedTree), G: mat33) -> mat33:
 
 
 @wp.func
-def row_axis(x: wp.array(dtype=RopedTree), k: int, j: int, w: int) -> vec3:
-    """Along which the j-th row of a last end is."""
-    at = END * k + ROW * j + 6
-    return vec3(x[0].ends[at, w], x[0].ends[at + 1, w], x[0].ends[at + 2, w])
-
-
-@wp.func
-def put_gaps(x: wp.array(dtype=RopedTree), k: int, w: int, gap: vec3):
-    """Half the gap of the rows of a last end."""
+def put_gaps(x: wp.array(dtype=RopedTree), h: int, w: int, gap: vec3):
+    """Half the gap of the rows of a hold."""
+    along = gap * x[0].axes[h, w]
     for j in range(3):
-        x[0].ends[END * k + ROW * j + ROW_GAP, w] = wp.dot(row_axis(x, k, j, w), gap)
+        x[0].ends[END * h + ROW * j + ROW_GAP, w] = along[j]
 
 
 @wp.func
-def put_rows(x: wp.array(dtype=RopedTree), k: int, w: int, mean: vec3, end: vec3, held: vec3, held_end: vec3, soft: real):
-    """The rows of a rope's last end: arms of the first end and of the last, at the mean and at the end; all but their gaps."""
-    s = x[0].rope
-    X = s[0].work.last_X[k, w]
-    Y = s[0].work.last_Y[k, w]
-    P = s[0].work.last_P[k, w]
-    Q = s[0].work.last_Q[k, w]
-    G = wp.inverse(s[0].work.G[k, w]) * soft
+def put_rows(
+    x: wp.array(dtype=RopedTree), h: int, w: int, row: HoldRow, mean: vec3, end: vec3, held: vec3, held_end: vec3, soft: real
+):
+    """The rows of a hold: arms of the first end and of the hold, at the mean and at the end; all but their gaps."""
+    G = row.G * soft
     axes = principal_axes(x, G)
+    x[0].axes[h, w] = axes
     G = wp.transpose(axes) * G * axes
     for j in range(3):
-        at = END * k + ROW * j
+        at = END * h + ROW * j
         e = vec3(axes[0, j], axes[1, j], axes[2, j])
-        l = -(X * e)
+        own = row.on * e
+        l = -(row.X * e)
         put(x, at, w, l)
-        put(x, at + 3, w, wp.cross(mean, l) - Y * e)
-        put(x, at + 6, w, e)
-        put(x, at + 9, w, wp.cross(held, e))
-        l = -(wp.transpose(P) * e)
-        put(x, at + ROW_RATE, w, l)
-        put(x, at + ROW_RATE + 3, w, wp.cross(end, l) - wp.transpose(Q) * e)
-        put(x, at + ROW_RATE + 6, w, e)
-        put(x, at + ROW_RATE + 9, w, wp.cross(held_end, e))
+        put(x, at + 3, w, wp.cross(mean, l) - row.Y * e)
+        rate = -(wp.transpose(row.P) * e)
+        put(x, at + ROW_RATE, w, rate)
+        put(x, at + ROW_RATE + 3, w, wp.cross(end, rate) - wp.transpose(row.Q) * e)
+        f = own
+        n = wp.cross(held, own)
+        n_end = wp.cross(held_end, own)
+        if row.turns == 1:
+            f = vec3(real(0.0))
+            n = own
+            n_end = own
+        put(x, at + 6, w, f)
+        put(x, at + 9, w, n)
+        put(x, at + ROW_RATE + 6, w, f)
+        put(x, at + ROW_RATE + 9, w, n_end)
         put(x, at + ROW_SOFT, w, vec3(G[j, 0], G[j, 1], G[j, 2]))
 
 
 @wp.func
 def row_change(x: wp.array(dtype=RopedTree), row: int, w: int) -> real:
-    """By how much the impulse of a row changed in the pass, as it is scaled; `row` is a number of `end_row` or `winch_row`."""
+    """By how much the impulse of a row changed in the pass, as it is scaled; `row` is a number of `hold_row` or `winch_row`."""
     t = x[0].tree
     at = row + x[0].closure_size * row_table(t, 0, w)
     return t[0].memory[at * t[0].memory_number + memory_of(t, w)]
 
 
 @wp.func
-def row_impulse(x: wp.array(dtype=RopedTree), k: int, w: int) -> vec3:
-    """By how much the impulses of the rows at a rope's last end changed in the pass, as they are scaled."""
+def row_impulse(x: wp.array(dtype=RopedTree), h: int, w: int) -> vec3:
+    """By how much the impulses of the rows of a hold changed in the pass, as they are scaled."""
     out = vec3(real(0.0))
     for j in range(3):
-        out = out + row_axis(x, k, j, w) * row_change(x, x[0].end_row[k] + j * x[0].row_size, w)
-    return out
+        out[j] = row_change(x, x[0].hold_row[h] + j * x[0].row_size, w)
+    return x[0].axes[h, w] * out
 
 
 @wp.func
@@ -282,11 +309,44 @@ def mobility(x: wp.array(dtype=RopedTree), k: int, w: int, v: vec3, omega: vec3,
 
 
 @wp.func
-def eliminate_ropes(x: wp.array(dtype=RopedTree), w: int, anew: bool):
-    """Z and p₀ of all ropes, those that hang on others first; or with the factors there are p₀."""
+def take_turns(x: wp.array(dtype=RopedTree), w: int):
+    """Interfaces of clamped last ends, out of the elimination into rows."""
+    s = x[0].rope
+    for h in range(x[0].holds):
+        if x[0].hold_kind[h] == 2:
+            k = x[0].hold_rope[h]
+            i = s[0].ropes.first[k] + s[0].state.segments[k, w]
+            x[0].hold_L[h, w] = root_of(s[0].work.K[i, w])
+            s[0].work.K[i, w] = mat33(real(0.0))
+
+
+@wp.func
+def pull_holds(x: wp.array(dtype=RopedTree), w: int, per: real):
+    """Impulses of rows at ties, and moments at clamped last ends, as what acts on ropes; `per` makes them those of ropes."""
+    s = x[0].rope
+    for h in range(x[0].holds):
+        k = x[0].hold_rope[h]
+        if x[0].hold_kind[h] == 1:
+            t = x[0].hold_tie[h]
+            mu = row_impulse(x, h, w) * -per
+            s[0].state.tie_force[t, w] = s[0].state.tie_force[t, w] + mu
+            i = s[0].ropes.tie_slot[t]
+            s[0].work.tie_p[i, w] = s[0].work.tie_p[i, w] - mu
+        elif x[0].hold_kind[h] == 2:
+            i = s[0].ropes.first[k] + s[0].state.segments[k, w]
+            s[0].work.e[i, w] = s[0].work.e[i, w] + x[0].hold_L[h, w] * row_impulse(x, h, w) * per
+
+
+@wp.func
+def eliminate_ropes(x: wp.array(dtype=RopedTree), w: int, anew: bool, per: real):
+    """Z and p₀ of all ropes, those that hang on others first; or with the factors there are p₀, and what rows pull by `per`."""
     s = x[0].rope
     for k in range(s[0].ropes.count):
         clear_ties(s, k, w, anew)
+    if anew:
+        take_turns(x, w)
+    if per > real(0.0):
+        pull_holds(x, w, per)
     for o in range(s[0].ropes.count):
         k = s[0].ropes.order[o]
         tie_bodies(s, k, w, anew, True)
@@ -303,14 +363,14 @@ def eliminate_ropes(x: wp.array(dtype=RopedTree), w: int, anew: bool):
 
 @wp.func
 def wind_ropes(x: wp.array(dtype=RopedTree), w: int, per: real):
-    """What impulses of winches along their elements do to ropes: these are brought inwards once more, with them."""
+    """What impulses between their ends do to ropes, of winches along their elements too: these are brought inwards once more."""
     s = x[0].rope
-    if x[0].winches == 0:
+    if x[0].between == 0:
         return
     for k in range(s[0].ropes.count):
         if is_wound(s, k, w):
             s[0].work.push_out[reel_element(s, k, w), w] = row_change(x, x[0].winch_row[k], w) * (-per)
-    eliminate_ropes(x, w, False)
+    eliminate_ropes(x, w, False, per)
 
 
 @wp.func
@@ -342,8 +402,14 @@ def follow_ropes(x: wp.array(dtype=RopedTree), w: int, per: real):
         elif kind == UNHELD:
             v = -(wp.inverse(s[0].work.Z_A[k, w]) * s[0].work.p_l[k, w])
         if s[0].ropes.kind[2 * k + 1] == LOOP:
-            last = mobility(x, k, w, v, omega, row_impulse(x, k, w) * (-per) + wound_back(x, k, w))
+            last = mobility(x, k, w, v, omega, row_impulse(x, x[0].hold_of[k], w) * (-per) + wound_back(x, k, w))
         follow(s, k, w, v, omega, last)
+
+
+@wp.func
+def speed_at(x: wp.array(dtype=RopedTree), i: int, w: int, arm: vec3) -> vec3:
+    """Velocity of a point of a link, at an arm from its centre of mass, as twists are scaled."""
+    return recall_triple(x[0].tree, i, AT_V, w) + wp.cross(recall_triple(x[0].tree, i, AT_W, w), arm)
 
 
 @wp.func

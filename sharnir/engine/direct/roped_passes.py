@@ -3,7 +3,7 @@
 import warp as wp
 
 from sharnir.core.spatial import worse
-from sharnir.core.types import EPSILON, mat33, real
+from sharnir.core.types import EPSILON, real
 from sharnir.engine.direct.roped_data import (
     AT_COM_MEAN,
     AT_G,
@@ -19,13 +19,11 @@ from sharnir.engine.direct.roped_data import (
     hang_inertia,
     lack,
     mean_com,
-    put_gaps,
-    put_rows,
     start_bodies,
-    steepen,
 )
+from sharnir.engine.direct.roped_holds import couple_rows, first_link, hang_hold, report_hold
 from sharnir.engine.direct.roped_winch import hang_winch, note_drums, note_winches
-from sharnir.engine.rope.data import BODY, LOOP
+from sharnir.engine.rope.data import BODY
 from sharnir.engine.rope.energy import (
     hold_driven_ties,
     mean_arms,
@@ -87,14 +85,16 @@ def roped_inward(x: wp.array(dtype=RopedTree), w: int):
     end_poses(x, w)
     mean_arms(s, w)
     rope_misses(s, w, int(anew))
-    eliminate_ropes(x, w, anew)
+    eliminate_ropes(x, w, anew, real(0.0))
     clear_hung(x, w, wp.where(anew, HUNG, 6))
     for k in range(s[0].ropes.count):
         if s[0].ropes.kind[2 * k] == BODY:
             hang_first(x, k, w, anew)
-        if s[0].ropes.kind[2 * k + 1] == LOOP:
-            hang_last(x, k, w, anew)
         hang_winch(x, k, w)
+    for hold in range(x[0].holds):
+        hang_hold(x, hold, w, anew)
+    if anew:
+        couple_rows(x, w, False)
     note_winches(x, w)
 
 
@@ -112,27 +112,6 @@ def hang_first(x: wp.array(dtype=RopedTree), k: int, w: int, anew: bool):
     lack(x, i, w, f, wp.cross(mean, f) + (clamp_moment(s, k, w) + s[0].work.p_a[k, w]) * scale)
     if anew:
         hang_inertia(x, k, i, w, by, mean, end, skew(pull) * skew(end))
-
-
-@wp.func
-def hang_last(x: wp.array(dtype=RopedTree), k: int, w: int, anew: bool):
-    """What the link of a last end gives to the rope, and its rows."""
-    s = x[0].rope
-    a = x[0].link_of[s[0].ropes.body[2 * k]]
-    b = x[0].link_of[s[0].ropes.body[2 * k + 1]]
-    h = s[0].h[w]
-    weight = s[0].work.weight[k, w]
-    mean = mean_com(x, a, w) + s[0].work.arm[2 * k, w]
-    end = end_com(x, a, w) + s[0].work.end_arm[2 * k, w]
-    held = mean_com(x, b, w) + s[0].work.arm[2 * k + 1, w]
-    held_end = end_com(x, b, w) + s[0].work.end_arm[2 * k + 1, w]
-    f = s[0].state.end_force[2 * k + 1, w] * (real(0.25) * h)
-    lack(x, b, w, f, wp.cross(held, f))
-    if anew:
-        none = mat33(real(0.0))
-        steepen(x, b, w, none, none, none, skew(f) * skew(held_end))
-        put_rows(x, k, w, mean, end, held, held_end, real(2.0) * weight)
-    put_gaps(x, k, w, s[0].work.g[k, w] * (real(-0.5) * h * weight))
 
 
 @wp.func
@@ -243,12 +222,9 @@ def roped_report(x: wp.array(dtype=RopedTree), w: int):
     scale = real(0.25) * s[0].h[w]
     clear_hung(x, w, HUNG)
     for k in range(s[0].ropes.count):
-        for side in range(2):
-            kind = s[0].ropes.kind[2 * k + side]
-            if kind == BODY or kind == LOOP:
-                i = x[0].link_of[s[0].ropes.body[2 * k + side]]
-                f = s[0].state.end_force[2 * k + side, w] * scale
-                n = wp.cross(mean_com(x, i, w) + s[0].work.arm[2 * k + side, w], f)
-                if side == 0:
-                    n = n + clamp_moment(s, k, w) * scale
-                lack(x, i, w, f, n)
+        i = first_link(x, k)
+        if i >= 0:
+            f = s[0].state.end_force[2 * k, w] * scale
+            lack(x, i, w, f, wp.cross(mean_com(x, i, w) + s[0].work.arm[2 * k, w], f) + clamp_moment(s, k, w) * scale)
+    for hold in range(x[0].holds):
+        report_hold(x, hold, w)

@@ -2,12 +2,11 @@
 
 import warp as wp
 
-from sharnir.core.types import mat33, real, vec3
+from sharnir.core.types import mat33, real
 from sharnir.engine.direct.roped_data import (
     AT_COM,
     AT_G,
     AT_U,
-    AT_V,
     AT_W,
     FIT_JOINTS,
     HUNG,
@@ -17,12 +16,12 @@ from sharnir.engine.direct.roped_data import (
     follow_ropes,
     hang_inertia,
     lack,
-    put_gaps,
-    put_rows,
+    speed_at,
     start_bodies,
 )
+from sharnir.engine.direct.roped_holds import couple_rows, stand_hold
 from sharnir.engine.direct.roped_winch import note_drums, stand_winch
-from sharnir.engine.rope.data import BODY, LOOP, RopeStep
+from sharnir.engine.rope.data import BODY, PORT, RopeStep
 from sharnir.engine.rope.energy import (
     take_back_impulses,
 )
@@ -35,7 +34,7 @@ from sharnir.engine.rope.energy_bodies import (
     settle_rows,
     turn_reels,
 )
-from sharnir.engine.rope.speeds import at_pose, open_pushed, rope_energy, shift_speeds, take_speeds
+from sharnir.engine.rope.speeds import at_pose, move_with, open_pushed, rope_energy, shift_speeds, take_speeds
 from sharnir.engine.tree.runtime import recall_triple
 
 
@@ -59,22 +58,22 @@ def roped_stand(x: wp.array(dtype=RopedTree), w: int, h: real):
     if what != FIT_JOINTS:
         for o in range(s[0].ropes.count):
             settle_ends(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, what)
+        for n in range(s[0].ropes.ties):
+            if s[0].ropes.tie_kind[n] == PORT and what != ENDS:
+                b = s[0].ropes.tie_body[n]
+                v = s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], s[0].work.tie_arm[n, w])
+                move_with(s, s[0].ropes.tie_slot[n], w, v)
         for k in range(s[0].ropes.count):
             settle_rows(s, k, w, what)
-    eliminate_ropes(x, w, True)
+    eliminate_ropes(x, w, True, real(0.0))
     clear_hung(x, w, HUNG)
     for k in range(s[0].ropes.count):
         if s[0].ropes.kind[2 * k] == BODY:
             stand_first(x, k, w)
-        if s[0].ropes.kind[2 * k + 1] == LOOP:
-            stand_last(x, k, w)
         stand_winch(x, k, w)
-
-
-@wp.func
-def speed_at(x: wp.array(dtype=RopedTree), i: int, w: int, arm: vec3) -> vec3:
-    """Velocity of a point of a link, at an arm from its centre of mass, as twists are scaled."""
-    return recall_triple(x[0].tree, i, AT_V, w) + wp.cross(recall_triple(x[0].tree, i, AT_W, w), arm)
+    for n in range(x[0].holds):
+        stand_hold(x, n, w, False)
+    couple_rows(x, w, True)
 
 
 @wp.func
@@ -91,21 +90,6 @@ def stand_first(x: wp.array(dtype=RopedTree), k: int, w: int):
     n = s[0].work.p_a[k, w] * scale - s[0].work.Z_C[k, w] * v - s[0].work.Z_D[k, w] * omega
     lack(x, i, w, f, n + wp.cross(arm, f))
     hang_inertia(x, k, i, w, real(1.0), arm, arm, mat33(real(0.0)))
-
-
-@wp.func
-def stand_last(x: wp.array(dtype=RopedTree), k: int, w: int):
-    """The rows of a last end, likewise."""
-    s = x[0].rope
-    a = x[0].link_of[s[0].ropes.body[2 * k]]
-    b = x[0].link_of[s[0].ropes.body[2 * k + 1]]
-    arm = recall_triple(x[0].tree, a, AT_COM, w) + s[0].work.arm[2 * k, w]
-    held = recall_triple(x[0].tree, b, AT_COM, w) + s[0].work.arm[2 * k + 1, w]
-    put_rows(x, k, w, arm, arm, held, held, real(1.0))
-    v = speed_at(x, a, w, s[0].work.arm[2 * k, w])
-    omega = recall_triple(x[0].tree, a, AT_W, w)
-    gap = s[0].work.last_P[k, w] * v + s[0].work.last_Q[k, w] * omega - speed_at(x, b, w, s[0].work.arm[2 * k + 1, w])
-    put_gaps(x, k, w, gap - s[0].work.g[k, w] * (real(0.5) * x[0].scaled[w]))
 
 
 @wp.func

@@ -9,6 +9,7 @@ from sharnir.core.kernel_cache import emitted
 from sharnir.core.types import EPSILON, PRECISION, alone, inline_less, real
 from sharnir.engine.direct.roped import roped_calls
 from sharnir.engine.direct.roped_data import RopedTree
+from sharnir.engine.direct.roped_holds import LAST, TIE, TURN
 from sharnir.engine.direct.roped_winch import start_drums
 from sharnir.engine.rope.data import BODY, DRIVEN, LOOP, PORT, RopeSettings, RopeStep, RopeTable
 from sharnir.engine.rope.data import ROPE as HUNG_ON
@@ -19,7 +20,7 @@ from sharnir.engine.sleep import fall_asleep, wake_by_caller
 from sharnir.engine.tree.closures import ROPE, WINCH, Closure, RowTables
 from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.generic import BESIDE, OPTIONS, Given, make_kernel
-from sharnir.engine.tree.ropes import END_SIZE, HUNG_SIZE, WINCH_SIZE
+from sharnir.engine.tree.ropes import CROSS_SIZE, END_SIZE, HUNG_SIZE, WINCH_SIZE
 from sharnir.engine.tree.row_storage import LINK_FIELDS, PER_ROW, WORK
 from sharnir.engine.tree.runtime import CPP, TreeStep
 from sharnir.engine.tree.storage import ROW, ROW_APART, TOGETHER
@@ -33,24 +34,38 @@ for _name in MODULES:
 
 
 def covers(ropes: Any) -> bool:
-    """Whether the steps of trees take these ropes: bodies of trees hold them at their ends alone, a last end without its
-    orientation, and none that a winch winds hangs on another.
+    """Whether the steps of trees take these ropes: no rope that hangs on another is wound, tied to a body that yields, or held by
+    such a one at its last end, and none with a winch has both ends clamped.
     """
     t = ropes.table
     kind, clamp = (x.numpy().reshape(-1, 2) for x in (t.kind, t.clamp))
     last = kind[:, 1] == PORT
-    tied = t.tie_kind.numpy() if t.ties else np.zeros(0)
-    plain = (kind[last, 0] == BODY).all() and not clamp[last, 1].any()
     wound = t.winch.numpy() >= 0
-    return bool(plain and (kind[wound, 0] != HUNG_ON).all() and (tied == DRIVEN).all())
+    tied = np.zeros(ropes.count, bool)
+    if t.ties:
+        tied[t.tie_rope.numpy()[t.tie_kind.numpy() == PORT]] = True
+    hung = kind[:, 0] == HUNG_ON
+    return bool(not (hung & (last | wound | tied)).any() and not (wound & last & (clamp[:, 1] == 1)).any())
+
+
+def holds_of(ropes: Any, plan: Any) -> list[tuple[int, int, int, int]]:
+    """Kind (`roped_holds`), rope, tie or −1, and link of all places where links hold ropes beside their first ends."""
+    t = ropes.table
+    kind, body, clamp = (x.numpy().reshape(-1, 2) for x in (t.kind, t.body, t.clamp))
+    held = [k for k in range(ropes.count) if kind[k, 1] == PORT]
+    out = [(int(LAST), k, -1, plan.link_of[int(body[k, 1])]) for k in held]
+    for n in range(t.ties):
+        if t.tie_kind.numpy()[n] == PORT:
+            out.append((int(TIE), int(t.tie_rope.numpy()[n]), n, plan.link_of[int(t.tie_body.numpy()[n])]))
+    return out + [(int(TURN), k, -1, plan.link_of[int(body[k, 1])]) for k in held if clamp[k, 1]]
 
 
 def ends_of(ropes: Any, plan: Any) -> list[Closure]:
-    """Last ends that links hold, and winches."""
+    """Where links hold ropes beside their first ends, and winches."""
     link_of = plan.link_of
     kind, body = (x.numpy().reshape(-1, 2) for x in (ropes.table.kind, ropes.table.body))
-    held = [k for k in range(ropes.count) if kind[k, 1] == PORT]
-    out = [Closure(ROPE, link_of[int(body[k, 0])], link_of[int(body[k, 1])], item=k) for k in held]
+    first = [link_of[int(body[k, 0])] if kind[k, 0] == BODY else GROUND for k in range(ropes.count)]
+    out = [Closure(ROPE, first[k], link, item=n, rope=k) for n, (_, k, _, link) in enumerate(holds_of(ropes, plan))]
     for k, joint in enumerate(ropes.table.winch.numpy()):
         if joint >= 0:
             a, b = [link_of[int(b)] if what in (BODY, PORT) else GROUND for what, b in zip(kind[k], body[k], strict=True)]
@@ -113,16 +128,30 @@ def bind(
     first = (ROW + ROW_APART + sum(LINK_FIELDS.values())) * (t.links + 1)
     x.closure_size, x.principal = sum(WORK.values()), int(model.collision is not None)
 
-    def rows_of(what: int) -> Any:
-        rows = {c.item: tables.tables["row_start"][n] for n, c in enumerate(tables.closures) if c.kind == what}
-        return ints([first + len(PER_ROW) * rows[k] + PER_ROW.index("rest") if k in rows else -1 for k in range(ropes.count)])
+    holds = holds_of(ropes, plan)
+    rows = {(c.kind, c.item): tables.tables["row_start"][n] for n, c in enumerate(tables.closures)}
 
-    x.end_row, x.winch_row, x.row_size = rows_of(ROPE), rows_of(WINCH), len(PER_ROW)
+    def rows_of(what: int, count: int) -> Any:
+        at = [rows.get((what, n), -1) for n in range(count)]
+        return ints([first + len(PER_ROW) * row + PER_ROW.index("rest") if row >= 0 else -1 for row in at])
+
+    x.hold_row, x.winch_row, x.row_size = rows_of(ROPE, len(holds)), rows_of(WINCH, ropes.count), len(PER_ROW)
+    x.holds = len(holds)
+    of_last = {k: n for n, (kind, k, _, _) in enumerate(holds) if kind == LAST}
+    columns = np.array(holds, int).reshape(-1, 4).T
+    x.hold_kind, x.hold_rope, x.hold_tie, x.hold_link = (ints(column) for column in columns)
+    x.hold_of = ints([of_last.get(k, -1) for k in range(ropes.count)])
+    place = [rows[ROPE, n] for n in range(len(holds))]
+    pairs = [(a, b) for a in range(x.holds) for b in range(x.holds) if holds[a][1] == holds[b][1] and place[a] > place[b]]
+    x.pairs, x.pair_a, x.pair_b = len(pairs), ints([a for a, _ in pairs]), ints([b for _, b in pairs])
+    x.pair_row = ints([place[n] for pair in pairs for n in pair])
+    x.cross = wp.zeros((CROSS_SIZE * len(pairs), worlds), dtype=real, device=device)
+    fill(x, model, len(holds), "hold_L axes")
     drum = [drum_of(plan, joint) if joint >= 0 else GROUND for joint in winch]
-    x.winches, x.drum_link = int((winch >= 0).sum()), ints(drum)
+    x.between, x.drum_link = int((winch >= 0).any() or (columns[0] != LAST).any()), ints(drum)
     x.winch = wp.zeros((WINCH_SIZE * ropes.count, worlds), dtype=real, device=device)
     x.hung = wp.zeros((HUNG_SIZE * t.links, worlds), dtype=real, device=device)
-    x.ends = wp.zeros((END_SIZE * ropes.count, worlds), dtype=real, device=device)
+    x.ends = wp.zeros((END_SIZE * len(holds), worlds), dtype=real, device=device)
     fill(x, model, len(bodies), "mean_l mean_a")
     fill(x, model, None, "what wrong judged tries fewest all stuck stalls verdict last again elapsed lost scaled open")
     x.tree = alone(t, TreeStep, device)

@@ -49,7 +49,8 @@ class Closure:
     Args:
         kind: POINT: both points in one place. ANGLE: both axes at a right angle. ROD: points at the distance `length`. SPRING:
             between the points. GEAR: q_a = ratio q_b + length, of the links' own joints, hinges or sliders. SPAN, RUN: of cables.
-            CAST: a raycast wheel. ROPE: the last end of a rope on b, which hangs on a. WINCH: the element of that rope which a
+            CAST: a raycast wheel. ROPE: the last end, another point or the orientation of the last end of a rope on b, which
+            hangs on a. WINCH: the element of that rope which a
             drum winds, the link in `along`; b is the ground where nothing that yields holds the last end.
         a, b: indices of links; GROUND.
         point_a, point_b, axis_a, axis_b: (3,) in the links' frames.
@@ -57,7 +58,8 @@ class Closure:
         stiffness, damping: N/m, N·s/m.
         ratio: of a gear.
         on: 0.0 takes the closure out.
-        item: number of the joint (of a rod), spring, gear, span, run, cast wheel or rope of the model; −1: a weld.
+        item: number of the joint (of a rod), spring, gear, span, run or cast wheel of the model, of a hold of its ropes, or of a
+            winch's rope; −1: a weld.
         surface and what follows: of contacts and of the laws of axes, see `contact_rows`.
 
     Points, axes and numbers may differ from world to world: (worlds, 3), (worlds,).
@@ -105,6 +107,7 @@ class Closure:
     belt_pull: Numbers = field(default_factory=zeros)
     along: Sequence[int] = ()  # links of a run, instead of a and b; of a winch, beside them
     chain: int = -1  # closures that share one of at least 0 keep together, in their order
+    rope: int = -1  # of a hold: closures that share one of at least 0 are coupled along it
 
     def values(self) -> dict[str, list[float]]:
         """The parameters of the first world as lists of numbers, by name."""
@@ -161,7 +164,14 @@ class RowTables:
             together.setdefault(first[chain], []).append(n)
         groups = list(together.values())
         of = {n: k for k, group in enumerate(groups) for n in group}
-        near = [{of[m] for n in group for link in paths[n] for m in on[link]} - {k} for k, group in enumerate(groups)]
+        along: dict[int, set[int]] = {}
+        for n, c in enumerate(closures):
+            along.setdefault(c.rope, set()).add(n)
+        beside = [{n} if c.rope < 0 else along[c.rope] for n, c in enumerate(closures)]
+        near = [
+            {of[m] for n in group for some in (beside[n], *(on[link] for link in paths[n])) for m in some} - {k}
+            for k, group in enumerate(groups)
+        ]
         order = [n for k in close_order(near) for n in groups[k]]
         self.closures = [closures[n] for n in order]
         self.paths = [paths[n] for n in order]
@@ -202,6 +212,9 @@ class RowTables:
         for i, path in enumerate(self.paths):
             for j in range(i + 1):
                 shared = [link for link in path if link in places[j]]
+                if shared or 0 <= self.closures[i].rope == self.closures[j].rope:
+                    for r in range(row_start[i], row_start[i + 1]):
+                        first[r] = min(first[r], row_start[j])
                 if not shared:
                     continue
                 t["block_i"].append(i)
@@ -211,8 +224,6 @@ class RowTables:
                         t["shared_i"].append(places[i][link] + k)
                         t["shared_j"].append(places[j][link] + k)
                 t["shared_start"].append(len(t["shared_i"]))
-                for r in range(row_start[i], row_start[i + 1]):
-                    first[r] = min(first[r], row_start[j])
         t["first"] = first
         t["matrix_start"] = np.cumsum([0] + [r + 1 - f for r, f in enumerate(first)]).tolist()
         return t

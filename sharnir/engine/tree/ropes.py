@@ -1,10 +1,11 @@
 """Ropes beside the tree, in emitted code (theory: ropes).
 
 In every pass a rope is eliminated towards its first end (`rope.chain`): to the link that holds it there it is a momentum and a
-derivative more, as if it hung on the link by a joint. A last end that another link holds is three rows beside the forest, whose
-impulses also act on the link of the first end, by what the rope hands on; the mobility of the rope is their compliance. A last
-end that the ground holds, or nothing, is part of the elimination. What is done to ropes is device code of `direct.roped`, which
-is called here, and which reads and writes these tables; impulses and momenta are scaled as those of links (`step`).
+derivative more, as if it hung on the link by a joint. A last end that another link holds, a point between the ends and the
+orientation of a clamped last end are three rows each beside the forest, whose impulses also act on the link of the first end, by
+what the rope hands on; the mobility of the rope is their compliance, and couples the rows of one rope. A last end that the ground
+holds, or nothing, is part of the elimination. What is done to ropes is device code of `direct.roped`, which is called here, and
+which reads and writes these tables; impulses and momenta are scaled as those of links (`step`).
 """
 
 from __future__ import annotations
@@ -29,17 +30,19 @@ DRIVES, LEADS, WINCH_SIZE = 24, 29, 32
 """Of a winch: impulses of its row on both links and its derivative, as of an end; then compliance, half the gap, by how much it
 shortens the rope by a unit of its link's angle, the impulse so far, 1 where it winds; by how much it moves a held last point."""
 HUNG_SIZE, END_SIZE = sum(HUNG.values()), ROWS[ROPE] * PER_ROW
+CROSS_SIZE = 2 * ROWS[ROPE] ** 2  # of two holds of a rope: what rows of the second do to those of the first, then the reverse
 JOINTS = 3  # what velocities are projected for, beside `rope.energy_bodies`
 HARDLY = 0.5 * FARTHEST  # change of ropes, at most, with which passes go on
 UNMET = 1e-3  # change of the last pass of a step that was not made to its end, at least
 ROUNDS = 60  # in which velocities are projected, at most, until no element of a rope is pressed
 TABLES = f"""#define hung(i, k) both.hung.data[({HUNG_SIZE}*(i) + (k))*worlds + w]
 #define rope_end(r, k) both.ends.data[({END_SIZE}*(r) + (k))*worlds + w]
-#define rope_winch(r, k) both.winch.data[({WINCH_SIZE}*(r) + (k))*worlds + w]"""
+#define rope_winch(r, k) both.winch.data[({WINCH_SIZE}*(r) + (k))*worlds + w]
+#define rope_cross(p, k) both.cross.data[({CROSS_SIZE}*(p) + (k))*worlds + w]"""
 
 
 class RopeEnd(Kind):
-    """The last end of a rope, which its first link moves along, at a point of link b. What it carries is kept by the rope."""
+    """Where link b holds a rope, which the link of its first end moves along. What it carries is kept by the rope."""
 
     rows = ROWS[ROPE]
     closes = False
@@ -150,7 +153,7 @@ class EndRows:
     program: Any
 
     def rope_number(self, c: Any, k: int, n: int) -> Any:
-        """A number of the k-th row of a rope's end."""
+        """A number of the k-th row of a hold."""
         return self.program.read(f"rope_end(x.closure_item.data[{c.at}], {PER_ROW * k + n})")
 
     def winch_number(self, c: Any, n: int) -> Any:
@@ -174,9 +177,17 @@ class EndRows:
                         self.put("lower", at, self.get("lower", at) + self.rope_number(c, k, SOFT + j))
                         if j < k:
                             self.put("upper", at, self.get("upper", at) + self.rope_number(c, j, SOFT + k))
+        for p in self.range(0, "both.pairs"):
+            rows = [f"both.pair_row.data[2*{p} + {side}]" for side in range(2)]
+            for k in range(ROWS[ROPE]):
+                for j in range(ROWS[ROPE]):
+                    at = self.entry(self.plus(rows[0], k), self.plus(rows[1], j))
+                    to, back = (self.program.read(f"rope_cross({p}, {n})") for n in (3 * k + j, 9 + 3 * j + k))
+                    self.put("lower", at, self.get("lower", at) + to)
+                    self.put("upper", at, self.get("upper", at) + back)
 
     def undefined(self) -> list[str]:
-        return [*super().undefined(), "#undef hung", "#undef rope_end", "#undef rope_winch"]  # type: ignore[misc]
+        return [*super().undefined(), "#undef hung", "#undef rope_end", "#undef rope_winch", "#undef rope_cross"]  # type: ignore[misc]
 
 
 class RopedRows(EndRows, LoopRows):
