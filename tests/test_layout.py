@@ -13,7 +13,6 @@ LONGEST_FILE, LONGEST_FUNCTION = 900, 80
 LONG_FUNCTIONS = {
     "engine/direct/energy/links.py: inward": 150,  # one loop over the links: what one hands to the next stays in registers
     "engine/direct/energy/means.py: place": 120,
-    "engine/direct/energy/passes.py: attempt": 90,
     "engine/direct/energy/projection.py: stand": 90,
     "engine/direct/energy/rope.py: attempt": 100,
     "engine/sequential/sweeps.py: sweeping": 130,  # laws of an axis inside the sweep: a seventh faster than a function

@@ -25,8 +25,6 @@ from sharnir.runtime.simulation import Simulation  # with all kernels: a module 
 
 KERNELS: tuple[tuple[str, str, int | None], ...] = (
     ("engine.direct.energy.rope", "energy_rope_steps", None),
-    ("engine.direct.energy.step", "TOUCHING", None),
-    ("engine.direct.energy.step", "ALONE", None),
     ("engine.direct.roped_steps", "roped_kernel", 1),
     ("engine.direct.roped_steps", "roped_kernel", 0),
     ("engine.tree.generic", "module_kernel", 6),

@@ -91,8 +91,8 @@ keep_headers()
 
 MODULES = (
     "sharnir.bodies", "sharnir.collision", "sharnir.collision_many", "sharnir.collision_round", "sharnir.contact",
-    "sharnir.contact_table", "sharnir.energy", "sharnir.energy_rope",
-    "sharnir.energy_rope_touch", "sharnir.energy_touch", "sharnir.guard", "sharnir.guard_bodies",
+    "sharnir.contact_table", "sharnir.energy_rope",
+    "sharnir.energy_rope_touch", "sharnir.guard", "sharnir.guard_bodies",
     "sharnir.guard_contact", "sharnir.guard_touch", "sharnir.impulse",
     "sharnir.kinematics", "sharnir.ode", "sharnir.ode_rough", "sharnir.queries", "sharnir.rays", "sharnir.rope",
     "sharnir.rope_energy", "sharnir.rope_touch", "sharnir.sensors", "sharnir.tree",

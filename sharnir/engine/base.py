@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -422,24 +422,6 @@ def pack(arrays: list[Any], device: Any) -> tuple[Any, list[Any]]:
         out.append(moved)
         at += span
     return memory, out
-
-
-def share_scratch(struct: Any, names: Sequence[str], worlds: int) -> list[Any]:
-    """Give arrays [item, world] of a structure one column that all worlds use in turn, which then stays in the cache.
-
-    For scratch alone, of which no step leaves anything for the next; and of one thread. Returns what keeps the columns alive.
-    """
-    columns = []
-    for name in names:
-        array = getattr(struct, name)
-        if array.size:
-            column = wp.zeros(array.shape[0], dtype=array.dtype, device=array.device)
-            column.numpy()[...] = array.numpy()[:, 0]
-            step, shape = wp.types.type_size_in_bytes(array.dtype), (array.shape[0], worlds)
-            shared = wp.array(ptr=column.ptr, dtype=array.dtype, shape=shape, strides=(step, 0), device=array.device, copy=False)
-            setattr(struct, name, shared)
-            columns.append(column)
-    return columns
 
 
 def body_sizes(model: Model) -> np.ndarray:

@@ -95,17 +95,10 @@ class DirectTouch:
     pseudo: wp.array2d(dtype=real)  # what displaces it
     ports: PortRows
     many: wp.array(dtype=wp.int32)  # [world] 1: more points act than the small problem has room for; they are swept
-    alone: wp.int32  # 1: no ropes, which may hold a tree
     turn: wp.array(dtype=wp.int32)  # [world] how often the step was solved with other impulses; −1: from the start again
-    known: wp.array(dtype=wp.int32)  # [world] 1: the small problem has the response of this step
-    slick: wp.array(dtype=wp.int32)  # [world] 1: without friction, for bodies that jam
     told: wp.array(dtype=wp.int32)  # [world] 1: points were not met in a part of this step
-    ease: wp.array(dtype=real)  # [world] share by which held axes yield in factors that are made now, of what they would if free
-    eased: wp.array(dtype=wp.int32)  # [world] 1: the factors there are, are such
     pressed: wp.array2d(dtype=wp.int32)  # [first link of a tree, world] 1: contacts push it
-    held: wp.array2d(dtype=wp.int32)  # [link, world] 1: a ball that friction holds was freed in them
     stalled: wp.array(dtype=wp.int32)  # [world] rounds of the step that brought points no nearer
-    locks: wp.array(dtype=wp.int32)  # [world] which axes were held when impacts were solved for
     move_l: wp.array2d(dtype=vec3)  # [body, world] displacements of the trees, as speeds over half a step
     move_a: wp.array2d(dtype=vec3)
     point: wp.array2d(dtype=wp.int32)  # [entry of the small problem, world] which point's it is; of a rope's entry e: −1 − e
@@ -179,7 +172,6 @@ class Direct:
     touch: DirectTouch
     cone: wp.array(dtype=Cone)
     row_impulse: wp.array2d(dtype=real)  # [row, world]
-    blurred: wp.array(dtype=real)  # [world] how well the end of the step is known, of velocities; 0: not at all
     arm1: wp.array2d(dtype=vec3)  # [link, world] work.arm, work.out, S at the end of the step, those being means
     out1: wp.array2d(dtype=vec3)
     end_l: wp.array2d(dtype=vec3)  # [speed, world]
@@ -200,13 +192,11 @@ class Direct:
     lock_u: wp.array2d(dtype=real)  # [speed, world] what a locked axis lacks of the speed wanted of it
     parts: wp.array(dtype=wp.int32)  # [world] in how many the last step was made
     pivots: wp.array(dtype=wp.int32)  # [world] most passes in which laws of a part of the step were found
-    loose: wp.array(dtype=wp.int32)  # [world] 1: a step is taken as well as passes can meet it
     energy: wp.array(dtype=real)  # [world] J, twice the kinetic energy, after external forces, that rounding of speeds follows
     single: wp.array(dtype=wp.int32)  # [world] 1: passes correct the laws of one axis at a time
     limit_side: wp.array2d(dtype=wp.int32)  # [speed, world] ±(1 + lock) of a lower or upper limit that acts in the linear laws
     row_miss: wp.array2d(dtype=vec3)  # [speed, world] of a ball's limit, by how much its direction lacked in the last pass
     row_share: wp.array2d(dtype=real)  # [speed, world] and the share of that which was made; 0: no pass yet
-    rows_move: wp.array(dtype=wp.int32)  # [world] 1: the last pass changed such a direction
     at_limit: wp.array2d(dtype=wp.int32)  # [speed, world] 1: a limit was met in this substep, and the axis leaves it
     leaving: wp.array2d(dtype=real)  # [speed, world] at this speed
     stopped: wp.array(dtype=wp.int32)  # [world] 1 + a joint that friction or a limit stopped in this step
@@ -221,7 +211,6 @@ class Direct:
     moved: wp.array2d(dtype=real)  # [speed, world] by which a coordinate moves in the step
     passes: wp.array(dtype=wp.int32)  # [world] of this step, one with new factors counted as more
     made: wp.array(dtype=wp.int32)  # [world] steps of this launch
-    before: wp.array(dtype=real)  # [world] J, twice the kinetic energy of what rounding makes of the poses at the start
     pushed: wp.array(dtype=wp.int32)  # [world] 1: a user's forces act
     grades: wp.array2d(dtype=wp.int32)  # [grade, world] steps of the call made so
     done: wp.array(dtype=wp.int32)

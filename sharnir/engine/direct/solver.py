@@ -10,10 +10,9 @@ import numpy as np
 import warp as wp
 
 from sharnir.core.types import alone, load_modules, mat33, real
-from sharnir.engine.articulated.data import TreeWork
 from sharnir.engine.articulated.solver import FINE, TreeSolver
 from sharnir.engine.articulated.spanning_tree import Links
-from sharnir.engine.base import Report, check_iterations, need_ropes, share_scratch, with_ropes, write
+from sharnir.engine.base import Report, check_iterations, need_ropes, with_ropes, write
 from sharnir.engine.direct.data import BallWork, Direct, DirectSettings, DirectTouch
 from sharnir.engine.direct.trees import Trees, refusal
 from sharnir.engine.rope.solver import HEADWAY, HEARD, LONGEST, MOST_PASSES, NEVER, SMALL_SCENE
@@ -30,11 +29,6 @@ from sharnir.model.model import STATE_FIELDS, Control, Model, State, fill, scene
 AT_ONCE = 4  # launches that are recorded, and replayed, together
 FACTORS = 4  # that a step may make in any case
 POINTS = 32  # of contact that are solved for at once, at most
-TOGETHER = 64  # worlds of one thread that are stepped and looked at before the next are: as many as a cache holds
-# arrays of `Direct` that a step writes anew, before it reads them; and those of `TreeWork`
-SCRATCH = """momentum position rotation impulse_l gain carried_l carried_a sum_l sum_a arm1 out1 full_A full_B full_C full_D
-    work_C moved end_l end_a left_l left_a"""
-TREE_SCRATCH = [name for name, field in TreeWork.vars.items() if field.type.ndim == 2]  # type: ignore[attr-defined]
 
 
 class SolverDirect(TreeSolver):
@@ -114,7 +108,7 @@ class SolverDirect(TreeSolver):
         self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
         # whether a thread steps its worlds one after the other in one kernel; who steps many looks at them, each while it is warm
         alone = self._leaves and model.ropes is None and self.collider is None
-        self._in_turn = self.reads = alone and model.worlds > 1
+        self.reads = alone and model.worlds > 1
         self.report = Report(
             self.done,
             self.residual,
@@ -282,8 +276,6 @@ class SolverDirect(TreeSolver):
             self._rest = self._trees._rest
             self._special = self._trees.specialized
             return bound
-        from sharnir.engine.direct.energy.step import ALONE, TOUCHING
-
         self._spread, self._looks_first, self._special = False, True, False
         state.tree.zero_()
         tree = self._tree
@@ -308,7 +300,7 @@ class SolverDirect(TreeSolver):
         fill(s, m, tree.nv, "turned moved end_l end_a left_l left_a kept_u lock_u")
         fill(s, m, int(s.closures.count), "row_impulse mean_cl mean_ca mean_pl mean_pa")
         fill(s, m, tree.nv, "at_limit leaving limit_side row_miss row_share")
-        fill(s, m, None, "energy single rows_move before pushed passes pivots stopped loose blurred")
+        fill(s, m, None, "energy single pushed passes pivots stopped")
         self._passes, s.made = s.passes, self._made
         s.drift, s.kick = self.settings.part, self.settings.kick
         s.grades, s.projected, s.parts = self.grades, self.projected, self.parts
@@ -319,35 +311,19 @@ class SolverDirect(TreeSolver):
         s.balls = BallWork()
         simple = tree.tree.row.numpy()
         s.work.kind.assign(np.repeat(simple["kind"][:, None], m.worlds, 1))
-        self._kernel, s.speeds = ALONE, m.speeds
+        s.speeds = m.speeds
         s.contacts = joining(m, state, control)
         if self.collider is not None:
-            self._kernel = TOUCHING
             self._touch(s, state, control, tree)
         self._rest = rest_of(m, self.settings, state, state, control, s.contacts)
         s.rest = self._rest[0]
         fill(s.balls, m, links, " ".join(BallWork.vars))  # type: ignore[attr-defined]
         self._pace = self._takes()
         write(self.settings.iterations, self._caps(self._capped))
-        if self._ropes is None:
-            load_modules([self._kernel.module], self.device)
-        else:
-            self._ropes.bind(s, state, control, tree.moves_with())
-        if self._in_turn:
-            return self._a_thread_each(s), s
+        self._ropes.bind(s, state, control, tree.moves_with())
         array = alone(s, Direct, self.device)
-        if self._ropes is not None:
-            self._ropes.join(array)
+        self._ropes.join(array)
         return array, s
-
-    def _a_thread_each(self, s: Any) -> list[Any]:
-        """The structure once for each thread, whose worlds are stepped one after the other in the same scratch."""
-        self._together, self._columns, out = TOGETHER, [], []
-        for _ in range(self.threads):
-            self._columns += share_scratch(s, SCRATCH.split(), self.model.worlds)
-            self._columns += share_scratch(s.work, TREE_SCRATCH, self.model.worlds)
-            out.append(alone(s, Direct, self.device))
-        return out
 
     def _touch(self, s: Any, state: State, control: Control, tree: Links) -> None:
         """Contacts, and the small problem that they are solved in."""
@@ -356,17 +332,16 @@ class SolverDirect(TreeSolver):
         at.bind(state, control)
         load_modules([at.kernel.module], self.device)
         touch, cone = DirectTouch(), Cone()
-        touch.alone = int(self._ropes is None)
         fill(touch, m, at.data.contacts.capacity, "r_a r_b t1 mu p blow roll K G before aim slip acts pseudo yields lead")
         fill(touch, m, at.data.contacts.capacity, "turn_K turn_G")
         fill(touch, m, len(tree.half_of), "move_l move_a")
-        room = POINTS + (0 if self._ropes is None else self._ropes.entries)
+        room = POINTS + self._ropes.entries
         fill(touch, m, room, "point")
         fill(touch, m, 3 * room, "line thrust")
         fill(touch, m, len(tree.links) + 1, "near near_at")
         fill(touch, m, len(m.com), "push_l push_a")
-        fill(touch, m, len(tree.links), "held pressed")
-        fill(touch, m, None, "residual many known turn slick told ease eased stalled locks")
+        fill(touch, m, len(tree.links), "pressed")
+        fill(touch, m, None, "residual many turn told stalled")
         tree_of, ranges = tree.trees()
         spans = np.array([ranges[tree_of[link.body]] for link in tree.links], np.int32).reshape(-1, 2)
         touch.tree_first, touch.tree_end = (wp.array(x.copy(), dtype=wp.int32, device=self.device) for x in spans.T)

@@ -146,7 +146,7 @@ class Trees:
             rods = any(kind.mask and not kind.v_size for kind in model.joint_kinds)
             if touches(model) or not covers(model.ropes) or still or (rods and model.redundant):
                 return False
-        return len(model.com) > 0
+        return True
 
     def loosen(self, control: Control) -> bool:
         """Give room to joints that are disabled now, may break or may do nothing; whether more of them have it than had."""

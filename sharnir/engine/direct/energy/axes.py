@@ -81,7 +81,6 @@ def factor_several(s: wp.array(dtype=Direct), i: int, w: int, acts: int, A: mat3
         yields = real(1.0)
         if s[0].closures.count > 0:
             yields = real(1.0) - YIELDS
-        yields = wp.min(yields, real(1.0) - eased(s, w))
         for k in range(s[0].linear.locks[i, w]):
             V = locked(V, s[0].linear.row[v0 + k, w], yields)
     s[0].work.response[i, w] = V
@@ -141,7 +140,6 @@ def factor_axes(
                 Y = real(0.0)
                 if s[0].closures.count > 0:
                     Y = YIELDS / U
-                Y = wp.max(Y, eased(s, w) / (U + s[0].linear.resist[v0, w]))
         s[0].work.Y[v0, w] = Y
         if not left:
             return A, B, C, D
@@ -152,14 +150,6 @@ def factor_axes(
         factor_several(s, i, w, acts, A, B, C, D)
         return s[0].full_A[i, w], s[0].full_B[i, w], s[0].full_C[i, w], s[0].full_D[i, w]
     return A, B, C, D
-
-
-@wp.func
-def eased(s: wp.array(dtype=Direct), w: int) -> real:
-    """The share by which axes that are held yield to contacts, in the factors that are made now."""
-    if s[0].touching == 1:
-        return s[0].touch.ease[w]
-    return real(0.0)
 
 
 @wp.func

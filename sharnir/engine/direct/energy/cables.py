@@ -24,7 +24,6 @@ from sharnir.model.cables import (
     slot_rate,
 )
 
-CLOSE = wp.constant(real(1.0e-9))  # of the scene's length: a row that lacks no more is taut
 LEAVES = wp.constant(real(1.0e-9))  # of the scene's length a step: a taut row that closes faster is slack in a projection
 
 
@@ -96,18 +95,6 @@ def open_cables(s: wp.array(dtype=Direct), w: int):
         s[0].cable.taut[r, w] = int(pulls or s[0].cable.gap[r, w] >= real(0.0))
         if not pulls:
             s[0].cable.struck[r, w] = s[0].cable.taut[r, w]
-
-
-@wp.func
-def rest_cables(s: wp.array(dtype=Direct), w: int):
-    """Where bodies stand, before velocities are made to fit: rows that are not slack are taut."""
-    for r in range(s[0].cables.count):
-        s[0].cable.slides[r, w] = s[0].state.cable_slides[r, w]
-        s[0].cable.taut[r, w] = 1
-        s[0].cable.struck[r, w] = 0
-    cable_rows(s, w)
-    for r in range(s[0].cables.count):
-        s[0].cable.taut[r, w] = int(s[0].cable.gap[r, w] >= -CLOSE / s[0].settings.per_metre[0])
 
 
 @wp.func

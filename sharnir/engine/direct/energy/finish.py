@@ -11,7 +11,6 @@ from sharnir.engine.direct.energy.cables import keep_cables
 from sharnir.engine.direct.energy.laws import report_link
 from sharnir.engine.direct.energy.links import balance
 from sharnir.engine.direct.energy.passes import HISTORY, rows_act
-from sharnir.engine.direct.energy.repair import repair
 from sharnir.engine.direct.modified import follow_turns, lies, turn_on
 from sharnir.model.joint_geometry import breaks
 
@@ -213,14 +212,6 @@ def keep_reaction(s: wp.array(dtype=Direct), i: int, j: int, w: int, whole: real
     s[0].state.joint_torque[j, w] = at_the_end(l, s[0].state.mid_torque[j, w], on)
     s[0].state.mid_force[j, w] = f
     s[0].state.mid_torque[j, w] = l
-
-
-@wp.func
-def finish(s: wp.array(dtype=Direct), w: int):
-    """What acted in the step, exactly; and passed limits taken back in."""
-    report(s, w)
-    if s[0].acting == 1:
-        repair(s, w)
 
 
 @wp.func

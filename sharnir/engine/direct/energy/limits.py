@@ -158,7 +158,6 @@ def ball_rows(s: wp.array(dtype=Direct), i: int, w: int, first: bool):
         moves = wp.max(moves, wp.length(vec3(rows[0, x], rows[1, x], rows[2, x]) - s[0].laws.row[v0 + turn + x, w]))
     if moves <= SAME_ROW and not first:  # passes end with rows that stay, which keeps momenta
         return
-    s[0].rows_move[w] = 1
     for x in range(3):
         row = next_row(s, v0 + turn + x, w, vec3(rows[0, x], rows[1, x], rows[2, x]), first)
         for h in range(3):

@@ -5,43 +5,22 @@ import warp as wp
 from sharnir.core.spatial import matrix
 from sharnir.core.types import EPSILON, real, vec3
 from sharnir.engine.articulated.data import LOOSE, natural
-from sharnir.engine.direct.balls import FREE, HELD, NONE, joint_axes, triple
+from sharnir.engine.direct.balls import FREE, NONE, joint_axes, triple
 from sharnir.engine.direct.data import Direct
-from sharnir.engine.direct.energy.cables import open_cables, switch_cables
-from sharnir.engine.direct.energy.laws import ball_springs, open_link, relinearise, soften, worst_law
+from sharnir.engine.direct.energy.cables import open_cables
+from sharnir.engine.direct.energy.laws import ball_springs, open_link
 from sharnir.engine.direct.energy.limits import ball_rows
-from sharnir.engine.direct.energy.links import AGAIN, ANEW, follow_all, inward
+from sharnir.engine.direct.energy.links import ANEW
 from sharnir.engine.direct.energy.means import ball_speeds, lock_gaps, place, take_driven
 from sharnir.engine.direct.energy.rows import (
-    FINEST,
-    RAISED,
-    ROUNDS,
     act,
-    close_rows,
-    ease_rows,
-    factor_rows,
     find_rows,
-    keep_changes,
-    stiffen_lines,
 )
 from sharnir.engine.direct.modified import lies
 
-OPEN = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # of a gap: joints that a caller left open by more are closed first
 RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # of the largest speed: an axis that friction holds may move so fast
 UNMET = wp.constant(real(10.0))  # tolerances: the residual, at least, of a step that was made coarsely
 HISTORY = wp.constant(4)  # steps whose velocities the predictor of the next step uses
-BLUR = wp.constant(real(4.0 * EPSILON))  # of a body's distance, that rounding may move it by
-SINGLE = wp.constant(EPSILON > 1.0e-10)  # precision: no pass can tell a change of velocities from rounding
-AMPLIFIED = wp.constant(real(64.0))  # what a loop makes of rounding, at most: all that moves where a mechanism stands still
-CURVED = wp.constant(real(100.0))  # of the square of the first change of velocities, of their scale: the second is no larger
-BEST = wp.constant(real(1.0e-4))  # of velocities, of a gap: what cannot be met better in a singular pose is taken, and told
-PATIENCE = wp.constant(
-    3
-)  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
-FAR = wp.constant(real(6.0e-4))  # a change of velocities, of their scale, after which factors are made anew
-SLOW = wp.constant(real(0.1))  # a pass that leaves more of the change before it calls for a new factor
-MET = wp.constant(real(max(3.0e-13, 16.0 * EPSILON)))  # change of velocities, of their scale, at which a step is met
-STUCK = wp.constant(real(0.5))  # a pass that leaves so much does not meet any more
 STALLED = wp.constant(real(max(1.0e-8, 256.0 * EPSILON)))  # and at which rounding may stop it, and a gap
 
 
@@ -52,7 +31,7 @@ STALLED = wp.constant(real(max(1.0e-8, 256.0 * EPSILON)))  # and at which roundi
 def begin(s: wp.array(dtype=Direct), w: int) -> real:
     """Velocities at the start, momenta after external forces, and a guess of the end (`foresee`).
 
-    Returns the scale of velocities, as twice a kinetic energy, J; that of their rounding is kept in `before`.
+    The scale of velocities, as twice a kinetic energy, J, is kept in `energy`.
     """
     w = natural(w)
     h = s[0].drift[w]
@@ -60,7 +39,6 @@ def begin(s: wp.array(dtype=Direct), w: int) -> real:
     gravity = s[0].settings.gravity[w]
     take_driven(s, w)
     scale = real(0.0)
-    blur = real(0.0)
     for n in range(s[0].tree.count):
         i = natural(n)
         b = natural(s[0].tree.row[i].body)
@@ -83,9 +61,6 @@ def begin(s: wp.array(dtype=Direct), w: int) -> real:
         s[0].work.turning[b, w] = omega + M * s[0].state.guess_w[own, w] * ahead
         by = new - v
         scale = scale + (wp.dot(v, v) + wp.dot(by, by)) * m + turning
-        x = s[0].state.position[own, w]
-        r = s[0].tree.place[i, w].own_point
-        blur = blur + (wp.dot(x, x) + wp.dot(r, r)) * m
         s[0].work.position[b, w] = s[0].state.position[own, w]
         s[0].work.rotation[b, w] = R
         j = natural(s[0].tree.row[i].joint)
@@ -95,7 +70,6 @@ def begin(s: wp.array(dtype=Direct), w: int) -> real:
         if lies(s, own, w):  # what sleeps hangs on nothing, and gives way to nothing
             kind = LOOSE
         s[0].work.kind[i, w] = kind
-    s[0].before[w] = blur * (BLUR / h) * (BLUR / h)
     s[0].energy[w] = scale
     return scale
 
@@ -169,59 +143,6 @@ def pushes(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
-def full_pass(s: wp.array(dtype=Direct), w: int, mode: int, first: bool, one: bool):
-    """A pass with laws and rows beside the tree: the largest gap, the size of the change, the mismatch of the laws, and of
-    how many joints the laws were not as expected. They are corrected for the next pass: all, or the first one.
-    """
-    beside = s[0].closures.count
-    rows_act(s, w)
-    if mode == ANEW:
-        stiffen_lines(s, w)
-    inward(s, w, mode)
-    if first and s[0].acting == 1:
-        if soften(s, w) == 1:
-            refresh_locks(s, w)
-            rows_act(s, w)
-            stiffen_lines(s, w)
-            inward(s, w, ANEW)
-    if beside > 0:
-        follow_all(s, w, real(1.0))
-        keep_changes(s, w)
-        rounds = int(1)
-        if mode == ANEW:
-            factor_rows(s, w)
-            rounds = ROUNDS
-        close_rows(s, w, True, rounds)
-        if first:
-            ease_rows(s, w)
-        if s[0].acting == 1:  # once more, now that the rows' impulses are known
-            rows_act(s, w)
-            inward(s, w, AGAIN)
-    how = int(1)
-    if s[0].acting == 1:
-        how = 3
-    elif beside > 0:
-        how = 2
-    gap, size = place(s, w, how)
-    off = real(0.0)
-    wrong = int(0)
-    if s[0].acting == 1:
-        off = worst_law(s, w)
-        if off > s[0].settings.tolerance[0] and s[0].done[w] < s[0].settings.iterations[0]:
-            wrong = relinearise(s, w, one)
-            refresh_locks(s, w)
-            s[0].done[w] = s[0].done[w] + 1
-        refresh_springs(s, w, False)
-    if beside > 0:
-        gap = wp.max(gap, find_rows(s, w))
-        if s[0].cables.count > 0:
-            if switch_cables(s, w):
-                gap = wp.max(gap, find_rows(s, w))
-                s[0].done[w] = s[0].done[w] + 1
-    return gap, size, off, wrong
-
-
-@wp.func
 def rows_act(s: wp.array(dtype=Direct), w: int):
     """Impulses of the rows beside the tree, as of outside, on top of those that a user commands."""
     if s[0].closures.count > 0:
@@ -258,7 +179,6 @@ def open_attempt(s: wp.array(dtype=Direct), w: int) -> real:
     """Before the passes of a step of the length in `drift`; returns the scale of velocities (`begin`)."""
     scale = begin(s, w)
     s[0].stopped[w] = 0
-    s[0].blurred[w] = real(0.0)
     pushes(s, w)
     s[0].done[w] = 1
     if s[0].acting == 1:
@@ -283,112 +203,3 @@ def count_pass(s: wp.array(dtype=Direct), w: int, mode: int):
         s[0].passes[w] = s[0].passes[w] + s[0].settings.iterations[5]
     else:
         s[0].passes[w] = s[0].passes[w] + 1
-
-
-@wp.func
-def hold_again(s: wp.array(dtype=Direct), w: int):
-    """What was freed for the response of contacts (`touch_ease`) is held again; factors are to be made anew."""
-    s[0].touch.eased[w] = 0
-    for i in range(s[0].tree.count):
-        if s[0].touch.held[i, w] == 1:
-            s[0].work.kind[i, w] = HELD
-
-
-@wp.func
-def enter(s: wp.array(dtype=Direct), w: int):
-    """The scale of velocities, and the mode of the first pass: where contacts alone have changed, with the factors there are."""
-    if s[0].touching == 1:
-        if s[0].touch.turn[w] > 0:
-            mode = int(AGAIN)
-            if s[0].touch.eased[w] == 1:
-                hold_again(s, w)
-                mode = int(ANEW)
-            return begin_again(s, w), mode
-    return open_attempt(s, w), int(ANEW)
-
-
-@wp.func
-def miss_gap(s: wp.array(dtype=Direct), w: int, gap: real):
-    """A gap beyond its tolerance counts as a law that is missed by as many tolerances."""
-    s[0].residual[w] = wp.max(s[0].residual[w], s[0].settings.tolerance[0] * gap / s[0].settings.tolerance[1])
-
-
-@wp.func
-def attempt(s: wp.array(dtype=Direct), w: int) -> bool:
-    """A step of the length in `drift`; returns whether its passes met."""
-    scale, mode = enter(s, w)
-    again = mode == AGAIN
-    last = real(0.0)
-    total = s[0].settings.iterations[1]
-    most = s[0].settings.iterations[2]
-    met = MET * s[0].settings.tolerance[2]
-    made = int(0)
-    pivots = int(1)
-    before = int(1)  # pivots up to the last pass
-    fewest = int(1 << 30)  # joints whose laws were not as expected
-    patience = int(PATIENCE)
-    while made < total and s[0].passes[w] < most:
-        gap = real(0.0)
-        size = real(0.0)
-        laws = real(0.0)
-        s[0].single[w] = int(patience == 0)
-        s[0].rows_move[w] = 0
-        gap, size, laws, wrong = full_pass(s, w, mode, made == 0 and not again, patience == 0)
-        s[0].residual[w] = laws
-        patience = wp.max(patience - 1, 0)
-        if wrong < fewest:
-            fewest = wrong
-            patience = PATIENCE
-        count_pass(s, w, mode)
-        made = made + 1
-        if not wp.isfinite(size + gap):
-            return False
-        scale = wp.max(scale, size)
-        s[0].energy[w] = scale
-        off = real(0.0)
-        blur = real(0.0)  # what the rounding of poses makes of velocities
-        if size > real(0.0):
-            off = wp.sqrt(size / scale)
-            blur = wp.sqrt(s[0].before[w] / scale)
-        if SINGLE and off <= blur:
-            off = real(0.0)
-        s[0].state.open[w] = gap / s[0].settings.per_metre[0]
-        s[0].blurred[w] = wp.clamp(wp.max(off, gap), FINEST, RAISED)
-        small = gap <= s[0].settings.tolerance[1]
-        moves = False  # limits of balls: momenta are kept once their directions stay
-        moves = s[0].rows_move[w] == 1
-        mode = AGAIN
-        if off > FAR or moves:
-            mode = ANEW
-        if s[0].done[w] > pivots:  # a law was not as expected: nothing is said of how the passes meet
-            pivots = s[0].done[w]
-            total = total + 1
-            mode = ANEW
-            last = real(0.0)
-            off = wp.max(off, FAR)
-        if SINGLE and made == 1 and small and s[0].done[w] == 1 and CURVED * off * off <= blur:
-            return True  # what a second pass would change is less than rounding
-        if last > real(0.0):
-            fell = off / last
-            if small and off * fell <= met and not moves:
-                return True  # the next change would be smaller than that
-            if fell > STUCK and off <= wp.max(STALLED, AMPLIFIED * blur) and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
-                if not small:
-                    miss_gap(s, w, gap)
-                return True  # what is left is rounding, or, in a singular pose, what rows cannot close
-            if fell > SLOW:
-                mode = ANEW
-        elif off <= met and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
-            if not small:
-                miss_gap(s, w, gap)
-            return True
-        if made == total and s[0].loose[w] == 1 and off <= BEST and gap <= BEST:
-            miss_gap(s, w, gap)
-            s[0].residual[w] = wp.max(s[0].residual[w], s[0].settings.tolerance[0] * off / met)
-            s[0].stopped[w] = -1
-            return True
-        last = off
-        if mode == ANEW and pivots > before:
-            last = real(0.0)
-        before = pivots
-    return False

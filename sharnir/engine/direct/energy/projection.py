@@ -2,17 +2,14 @@
 
 import warp as wp
 
-from sharnir.core.spatial import matrix, turned
+from sharnir.core.spatial import matrix
 from sharnir.core.types import mat66, real, vec3, vec6
 from sharnir.engine.articulated.data import LOOSE, natural
 from sharnir.engine.articulated.loop_rows import GEAR
-from sharnir.engine.direct.balls import FREE, NONE, kind_of
+from sharnir.engine.direct.balls import FREE
 from sharnir.engine.direct.data import Direct
 from sharnir.engine.direct.energy.cables import cable_speeds
-from sharnir.engine.direct.energy.links import ANEW, follow_all, inward
-from sharnir.engine.direct.energy.passes import OPEN, count_pass
-from sharnir.engine.direct.energy.rows import FINEST, RAISED, ROUNDS, close_rows, factor_rows, find_rows, keep_changes, rate_of
-from sharnir.engine.direct.gaps import any_gap, gap_size
+from sharnir.engine.direct.energy.rows import find_rows, rate_of
 from sharnir.engine.direct.modified import lies
 from sharnir.model.joint_geometry import free_axis
 from sharnir.model.kinematics import pose_at
@@ -162,58 +159,6 @@ def stand(s: wp.array(dtype=Direct), i: int, w: int):
 
 
 @wp.func
-def project(s: wp.array(dtype=Direct), w: int) -> real:
-    """The velocities nearest to those of now, by kinetic energy, that fit the joints; returns the energy that took, J."""
-    h = s[0].drift[w]
-    forces = s[0].pushed[w]
-    s[0].pushed[w] = 0
-    count_pass(s, w, ANEW)
-    s[0].drift[w] = h * real(1.0e-9)  # the passes of a step that is next to none
-    stand_all(s, w)
-    inward(s, w, ANEW)
-    follow_all(s, w, real(1.0))
-    if s[0].closures.count > 0:
-        keep_changes(s, w)
-        speed_rows(s, w)
-        s[0].blurred[w] = FINEST  # rows are closed, and of one pose
-        factor_rows(s, w)
-        s[0].blurred[w] = real(0.0)
-        close_rows(s, w, False, ROUNDS)
-    s[0].drift[w] = h
-    s[0].pushed[w] = forces
-    return take_projected(s, w)
-
-
-@wp.func
-def project_ahead(s: wp.array(dtype=Direct), w: int):
-    """Take out of velocities what rows stop a step later: a singular pose lets it in, and no step of any length can make it.
-
-    They are projected where they lead to, then where bodies stand, which is kept in `safe`.
-    """
-    h = s[0].settings.dt[0]
-    s[0].drift[w] = h
-    for n in range(s[0].tree.count):
-        b = natural(s[0].tree.row[n].body)
-        if b < s[0].own:
-            old = s[0].state.rotation[b, w]
-            R = turned(old, s[0].state.spin[b, w] * h)
-            s[0].state.position[b, w] = s[0].state.position[b, w] + s[0].state.velocity[b, w] * h
-            s[0].state.rotation[b, w] = R
-            W = wp.quat_rotate_inv(R, s[0].state.spin[b, w])
-            s[0].state.momentum[b, w] = wp.quat_rotate(R, s[0].whole.inertia[b, w] * W)
-    project(s, w)
-    for n in range(s[0].tree.count):
-        b = natural(s[0].tree.row[n].body)
-        if b < s[0].own:
-            R = s[0].safe.rotation[b, w]
-            s[0].state.position[b, w] = s[0].safe.position[b, w]
-            s[0].state.rotation[b, w] = R
-            W = wp.quat_rotate_inv(R, s[0].state.spin[b, w])
-            s[0].state.momentum[b, w] = wp.quat_rotate(R, s[0].whole.inertia[b, w] * W)
-    project(s, w)
-
-
-@wp.func
 def stand_all(s: wp.array(dtype=Direct), w: int):
     """All bodies where they stand."""
     for n in range(s[0].other_count):
@@ -228,64 +173,6 @@ def stand_all(s: wp.array(dtype=Direct), w: int):
         s[0].work.turning[b, w] = s[0].now.spin[b, w]
     for n in range(s[0].tree.count):
         stand(s, natural(n), w)
-
-
-@wp.func
-def close_pose(s: wp.array(dtype=Direct), w: int) -> real:
-    """Close joints that stand open, as one that was put back may, by displacements alone: velocities never learn of it.
-
-    Returns what was open in the end (`gap_size`).
-    """
-    h = s[0].drift[w]
-    s[0].drift[w] = h * real(1.0e-9)
-    half = real(0.5) * s[0].drift[w]
-    most = real(0.0)
-    for _i in range(20):
-        stand_all(s, w)
-        most = real(0.0)
-        for n in range(s[0].tree.count):
-            i = natural(n)
-            linear = vec3(real(0.0))
-            angular = vec3(real(0.0))
-            if kind_of(s, i, w) != LOOSE:
-                linear, angular = any_gap(s, i, w)
-            most = wp.max(most, gap_size(s, linear, angular))
-            angular = angular / (-half)
-            s[0].work.close_l[i, w] = linear / (-half)
-            s[0].work.close_a[i, w] = angular
-            if kind_of(s, i, w) == NONE:
-                s[0].work.close_l[i, w] = linear / (-half) + wp.cross(angular, s[0].out1[i, w])
-        beside = int(0)
-        beside = s[0].closures.count
-        if beside > 0:
-            most = wp.max(most, find_rows(s, w))
-        if most <= OPEN:
-            break
-        inward(s, w, ANEW)
-        follow_all(s, w, real(1.0))
-        if beside > 0:
-            keep_changes(s, w)
-            for r in range(beside - s[0].closures.springs.count, beside):
-                s[0].rows.soft[r, w] = real(-1.0)
-            s[0].blurred[w] = wp.clamp(most, FINEST, RAISED)
-            factor_rows(s, w)
-            s[0].blurred[w] = real(0.0)
-            close_rows(s, w, False, ROUNDS)
-        widest = real(1.0e-30)
-        for n in range(s[0].tree.count):
-            widest = wp.max(widest, wp.length(s[0].work.change_a[s[0].tree.body[n], w]) * half)
-        share = half * wp.min(real(1.0), real(0.3) / widest)
-        for n in range(s[0].tree.count):
-            b = natural(s[0].tree.body[n])
-            if b < s[0].own:
-                old = s[0].state.rotation[b, w]
-                R = turned(old, s[0].work.change_a[b, w] * share)
-                s[0].state.position[b, w] = s[0].state.position[b, w] + s[0].work.change_l[b, w] * share
-                s[0].state.momentum[b, w] = wp.quat_rotate(R, wp.quat_rotate_inv(old, s[0].state.momentum[b, w]))
-                s[0].state.spin[b, w] = wp.quat_rotate(R, wp.quat_rotate_inv(old, s[0].state.spin[b, w]))
-                s[0].state.rotation[b, w] = R
-    s[0].drift[w] = h
-    return most
 
 
 @wp.func

@@ -6,14 +6,10 @@ from sharnir.core.spatial import turned
 from sharnir.core.types import real, vec3
 from sharnir.engine.direct.balls import NONE
 from sharnir.engine.direct.data import Direct
-from sharnir.engine.direct.energy.limits import near_limit, passed_limits
+from sharnir.engine.direct.energy.limits import passed_limits
 from sharnir.engine.direct.energy.links import GAPS, follow_all, inward
-from sharnir.engine.direct.energy.means import place
-from sharnir.engine.direct.energy.passes import STALLED
 from sharnir.engine.direct.energy.rows import close_rows, factor_rows, find_rows, keep_changes
 from sharnir.engine.direct.gaps import any_gap, gap_size, half_gap
-
-REPAIRS = wp.constant(30)  # displacements, at most, that take passed limits back in
 
 
 @wp.func
@@ -41,36 +37,6 @@ def open_gaps(s: wp.array(dtype=Direct), w: int, limits: bool):
             if passed_limits(s, n, w) == 1:
                 passed = s[0].tree.joint[n]
     return most, passed
-
-
-@wp.func
-def repair(s: wp.array(dtype=Direct), w: int):
-    """Take passed limits back in, by displacements alone; the energy of that is the limit's."""
-    near = bool(False)
-    for n in range(s[0].tree.count):
-        near = near or near_limit(s, n, w)
-    if not near:
-        return
-    _most, passed = open_gaps(s, w, True)
-    if passed < 0:
-        return
-    raised = real(0.0)
-    left = real(1.0)
-    beyond = int(passed)
-    for i in range(REPAIRS):
-        close_gaps(s, w)
-        raised = raised + displace(s, w)
-        left, beyond = open_gaps(s, w, 3 * i < 2 * REPAIRS)  # the last ones close what that opened
-        left = wp.max(left, half_gaps(s, w))
-        if left <= s[0].settings.tolerance[1] * real(1.0e-3) and beyond < 0:
-            break
-    if not left <= wp.max(STALLED, s[0].settings.tolerance[1]):
-        place(s, w, 0)  # a loop lets none of it be: bodies stay where velocities led them
-        return
-    for j in range(s[0].scene_joints):  # of several limits, it is put down to the one that took most
-        if s[0].state.dissipated[j, w] > s[0].state.dissipated[passed, w]:
-            passed = j
-    s[0].state.dissipated[passed, w] = s[0].state.dissipated[passed, w] + raised
 
 
 @wp.func

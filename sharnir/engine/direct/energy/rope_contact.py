@@ -368,7 +368,6 @@ def find_all_responses(x: wp.array(dtype=Roped), w: int):
                 q = 3 * k + y + 1
                 cone[0].W[q, q, w] = cone[0].W[q, q, w] + s[0].touch.yields[i, w][y]
     quiet(s, r, w)
-    s[0].touch.known[w] = 1
 
 
 @wp.func

@@ -16,11 +16,8 @@ from sharnir.engine.direct.energy.links import base_stiffness, follow_all, follo
 from sharnir.engine.direct.energy.means import mean_matrix
 from sharnir.engine.direct.gaps import gap_size, gear_gap, gear_gap_size
 
-# of the diagonal: more than rows that depend on each other seem not to, while the pose of the end is not known well
-RAISED = wp.constant(real(1.0e-4))
-FINEST = wp.constant(real(max(1.0e-10, 100.0 * EPSILON)))  # where it is
+RAISED = wp.constant(real(1.0e-4))  # of the diagonal: more than rows that depend on each other seem not to
 HELD = wp.constant(real(1024.0 * EPSILON))  # a response so small, of that of the bodies alone, is rounding
-IDLE = wp.constant(real(0.25))  # of the squares of rows' impulses
 ONE_POINT = wp.constant(real(1.0e-12))  # of the scene's length: ends that are nearer lie on one point
 ENOUGH = wp.constant(real(1.0e-9))  # of what rows lack, that may be left
 ROUNDS = wp.constant(12)  # at most, on what that leaves over
@@ -319,9 +316,6 @@ def eliminate(s: wp.array(dtype=Direct), w: int, rows: int):
     (geometric) of a row's own response and the largest there is: by its own alone, rows along which nearly nothing moves would
     take the more for it; by the largest alone, light bodies between heavy ones would not be held.
     """
-    share = s[0].blurred[w]
-    if share == real(0.0):
-        share = RAISED
     largest = vec3(real(0.0))  # by the unit of rows
     freest = real(0.0)  # the largest response, of that of the bodies alone
     for r in range(rows):
@@ -342,33 +336,9 @@ def eliminate(s: wp.array(dtype=Direct), w: int, rows: int):
             raised = wp.abs(K)
             if s[0].rows.soft[r, w] == real(0.0) and s[0].rows.child[r] != GEAR:
                 raised = wp.sqrt(raised * freest * free_response(s, r, w))
-            s[0].rows.gamma[r, w] = raised * share
-            s[0].rows.matrix[r, r, w] = K + raised * share + s[0].rows.soft[r, w]
+            s[0].rows.gamma[r, w] = raised * RAISED
+            s[0].rows.matrix[r, r, w] = K + raised * RAISED + s[0].rows.soft[r, w]
     factorise(s[0].rows.matrix, s[0].closures.first, s[0].closures.last, rows, w)
-
-
-@wp.func
-def ease_rows(s: wp.array(dtype=Direct), w: int):
-    """Take out of the rows' impulses what moves nothing, where that is most of them: from step to step it would add up.
-
-    To be called after `factor_rows`; what this changes of the rest, the next pass sets right.
-    """
-    rows = s[0].closures.count
-    for r in range(rows):
-        s[0].rows.force[r, w] = real(0.0)
-        s[0].rows.left[r, w] = real(0.0)
-        if s[0].rows.soft[r, w] == real(0.0):
-            s[0].rows.left[r, w] = -s[0].rows.gamma[r, w] * s[0].row_impulse[r, w]
-    spread(s, w, rows)
-    all = real(0.0)
-    idle = real(0.0)
-    for r in range(rows):
-        K = free_response(s, r, w)
-        all = all + K * s[0].row_impulse[r, w] * s[0].row_impulse[r, w]
-        idle = idle + K * s[0].rows.force[r, w] * s[0].rows.force[r, w]
-    if idle > IDLE * all:
-        for r in range(rows):
-            s[0].row_impulse[r, w] = s[0].row_impulse[r, w] + s[0].rows.force[r, w]
 
 
 @wp.func

@@ -9,10 +9,8 @@ holding u₁ = 0, or −e u₀ after an impact. What overlap is left is taken ba
 import warp as wp
 
 from sharnir.core.types import real, vec2, vec3
-from sharnir.engine.articulated.data import LOOSE
 from sharnir.engine.direct.data import Direct
 from sharnir.engine.direct.energy.passes import UNMET
-from sharnir.engine.direct.energy.touch_ease import STALLS, share_of
 from sharnir.engine.direct.energy.touch_points import (
     axis_of,
     belt_moment,
@@ -22,17 +20,14 @@ from sharnir.engine.direct.energy.touch_points import (
     passing,
     relative,
     resists_turning,
-    softness_of,
-    span_of,
-    spring_speed,
     work_left,
 )
 from sharnir.engine.direct.energy.touch_response import find_response, find_speeds
-from sharnir.engine.direct.energy.touch_strike import strike_again, strikes_again
+from sharnir.engine.direct.energy.touch_strike import strike
 from sharnir.engine.direct.energy.touch_sweeps import sweep_all
 from sharnir.engine.direct.modified import lies
 from sharnir.laws.casts import CAST, close_casts, open_casts
-from sharnir.laws.cone import missed, projected, solve_cone
+from sharnir.laws.cone import missed, solve_cone
 from sharnir.laws.contact import FRICTIONLESS, SLOP, across, is_spent, tread
 from sharnir.model.model import DYNAMIC
 
@@ -40,9 +35,8 @@ ROUNDS = wp.constant(20)  # in which contacts and joints are brought together
 MISSED = wp.constant(real(1.0e-6))  # of the largest impulse, or m/s where points are swept: a step with more is not met
 FLOPS = wp.constant(real(2.0e-3))  # visits of a link that an entry of the small problem, cubed, takes the time of
 AS_BEFORE = wp.constant(real(1.0e-3))  # of the largest impulse: beside ropes the first response serves a second round up to there
+STALLS = wp.constant(real(0.3))  # of what was missed: a round that leaves more is no better
 STALLED = wp.constant(9)  # rounds that brought points no nearer, after which no more are made
-JAMS = wp.constant(real(1.0e-4))  # a step that misses so much is divided; in the end bodies slide
-GAINS = wp.constant(real(1.0e-3))  # of twice the kinetic energy: a step in which contacts bring more is divided
 ENOUGH = wp.constant(real(1.0e-9))  # of the largest impulse: what a point may miss
 NEARLY = wp.constant(real(1.0e-6))  # and what it may where rounds bring it no nearer: on the edge between holding and sliding
 LANDS = wp.constant(real(0.01))  # m/s: a point that comes in faster lands
@@ -81,7 +75,7 @@ def open_points(s: wp.array(dtype=Direct), w: int):
             slides = is_spent(vec3(wp.dot(n, P), wp.dot(t1, P), wp.dot(wp.cross(n, t1), P)), mu)
         if mu[0] > real(0.0) and slides:
             mu = mu * (s[0].contacts.dynamic[i, w] / mu[0])
-        if mu[0] < FRICTIONLESS or mu[1] < FRICTIONLESS or s[0].touch.slick[w] == 1:
+        if mu[0] < FRICTIONLESS or mu[1] < FRICTIONLESS:
             mu = vec2(real(0.0))
         s[0].touch.mu[i, w] = mu
         p = vec3(wp.max(real(0.0), wp.dot(n, P)), real(0.0), real(0.0))
@@ -213,60 +207,6 @@ def choose(s: wp.array(dtype=Direct), w: int) -> int:
 
 
 @wp.func
-def tree_mass(s: wp.array(dtype=Direct), i: int, w: int) -> real:
-    """Of the lighter tree that floats, of a point's two, kg: what the point gives way by is no less than its inverse.
-
-    1e30 where none floats, and where rows beside the trees may hold them.
-    """
-    least = real(1.0e30)
-    if s[0].closures.count > 0:
-        return least
-    for side in range(2):
-        start, end = span_of(s, i, w, side)
-        if end > start and s[0].work.kind[start, w] == LOOSE:
-            if lies(s, s[0].half_of[s[0].tree.body[start]], w):
-                continue
-            mass = real(0.0)
-            for n in range(start, end):
-                mass = mass + s[0].tree.mass[n, w]
-            least = wp.min(least, mass)
-    return least
-
-
-@wp.func
-def meets_already(s: wp.array(dtype=Direct), w: int) -> bool:
-    """Whether the impulses of the last step are those of this one: then no response is asked for.
-
-    What each point misses, as `missed` tells it, with a bound of its own response in its place.
-    """
-    c = s[0].cone
-    most = real(0.0)
-    largest = real(1.0e-300)
-    for k in range(c[0].count[w]):
-        i = s[0].touch.point[k, w]
-        if c[0].host[k, w] >= 0 or s[0].touch.before[i, w] < -LANDS:
-            return False
-        p = s[0].touch.p[i, w]
-        mu = s[0].touch.mu[i, w]
-        yields = s[0].touch.yields[i, w]
-        u = relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + s[0].contacts.surface[i, w]
-        soft = softness_of(s, i, w)
-        response = real(1.0) / tree_mass(s, i, w)
-        if mu[0] > real(0.0):
-            response = (response * (real(1.0) + wp.dot(mu, mu)) + soft + yields[0] + yields[1]) / real(3.0)
-        else:
-            response = response + soft
-        q = vec3(p[0] - (wp.dot(axis_of(s, i, w, 0), u) + spring_speed(s, i, w) + soft * p[0]) / response, real(0.0), real(0.0))
-        for x in range(2):
-            slip = wp.dot(axis_of(s, i, w, x + 1), u) + s[0].touch.lead[i, w][x] + yields[x] * p[x + 1]
-            q[x + 1] = p[x + 1] - slip / response
-        most = wp.max(most, wp.length(p - projected(q)))
-        largest = wp.max(largest, p[0])
-    s[0].touch.residual[w] = most / largest
-    return most <= ENOUGH * largest
-
-
-@wp.func
 def take_impulses(s: wp.array(dtype=Direct), w: int):
     """The impulses that the small problem led to; but for entries of ropes."""
     for k in range(s[0].cone[0].count[w]):
@@ -294,10 +234,6 @@ def change_impulses(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
         off = sweep_all(s, w, turn)
         s[0].touch.residual[w] = off
         return off <= ENOUGH
-    if turn == 0 and s[0].touch.alone == 1 and meets_already(s, w):
-        s[0].touch.known[w] = 0
-        return True
-    s[0].touch.known[w] = 1
     rows = real(3 * s[0].cone[0].count[w])
     anew = bool(True)
     if turn == 0:
@@ -306,15 +242,17 @@ def change_impulses(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
         find_speeds(s, w)
         off = missed(s[0].cone, w)
         s[0].touch.residual[w] = off
-        if (off <= ENOUGH or (turn > 1 and off <= NEARLY and off > real(0.1) * last)) and not strikes_again(s, w, turn):
+        if off <= ENOUGH or (turn > 1 and off <= NEARLY and off > real(0.1) * last):
             return True
-        anew = turn > 1 or off > AS_BEFORE or s[0].touch.alone == 1
+        anew = turn > 1 or off > AS_BEFORE
         if turn > 1 and off > STALLS * last:
             s[0].touch.stalled[w] = s[0].touch.stalled[w] + 1
     if anew:
-        find_response(s, w, share_of(s, w))
+        find_response(s, w)
         count_work(s, w, rows * (real(4.0) + real(0.1) * rows))
-    struck = strike_again(s, w, turn)
+    struck = bool(False)
+    if turn == 0:
+        struck = strike(s, w)
     off = missed(s[0].cone, w)
     s[0].touch.residual[w] = off
     if off <= ENOUGH and not struck:
@@ -334,31 +272,6 @@ def is_last(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
 
 
 @wp.func
-def gains(s: wp.array(dtype=Direct), w: int) -> bool:
-    """Whether hard contacts do work on bodies in this step, P·½(u₀ + u₁): the response of which they were found is far off."""
-    if s[0].cone[0].count[w] == 0:
-        return False
-    work = real(0.0)
-    for i in range(s[0].contacts.count[w]):
-        p = s[0].touch.p[i, w] + s[0].touch.blow[i, w]
-        if p[0] > real(0.0) and s[0].contacts.stiffness[i, w] <= real(0.0) and s[0].contacts.special[i, w] == 0:
-            P = axis_of(s, i, w, 0) * p[0] + axis_of(s, i, w, 1) * p[1] + axis_of(s, i, w, 2) * p[2]
-            u = relative(s, i, w, s[0].state.velocity, s[0].state.spin)
-            u = u + relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + s[0].contacts.surface[i, w] * real(2.0)
-            work = work + real(0.5) * wp.dot(P, u)
-    if work <= real(0.0):
-        return False
-    energy = real(0.0)
-    falls = wp.length_sq(s[0].settings.gravity[w]) * s[0].drift[w] * s[0].drift[w]
-    for b in range(s[0].own):
-        if s[0].whole.motion[b] == DYNAMIC:
-            v = s[0].state.velocity[b, w]
-            energy = energy + (wp.dot(v, v) + falls) / s[0].whole.inv_mass[b, w]
-            energy = energy + wp.dot(s[0].state.spin[b, w], s[0].state.momentum[b, w])
-    return work > GAINS * energy
-
-
-@wp.func
 def tell_missed(s: wp.array(dtype=Direct), w: int):
     """The report tells where points were not met in a part of the step."""
     if s[0].touch.told[w] == 1:
@@ -368,7 +281,7 @@ def tell_missed(s: wp.array(dtype=Direct), w: int):
 @wp.func
 def commit_points(s: wp.array(dtype=Direct), w: int):
     """Impulses of the step, for the next one to start from and for the caller to read."""
-    if s[0].touch.residual[w] > MISSED or s[0].touch.slick[w] == 1:
+    if s[0].touch.residual[w] > MISSED:
         s[0].touch.told[w] = 1
     whole = s[0].settings.dt[0] / s[0].drift[w]
     for i in range(s[0].contacts.count[w]):

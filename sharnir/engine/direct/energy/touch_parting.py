@@ -4,10 +4,9 @@ import warp as wp
 
 from sharnir.core.types import real
 from sharnir.engine.direct.data import Direct
-from sharnir.engine.direct.energy.repair import displace
 from sharnir.engine.direct.energy.rows import clear_changes
 from sharnir.engine.direct.energy.touch_ease import locks_of
-from sharnir.engine.direct.energy.touch_points import close_loops, push_link, relative, respond
+from sharnir.engine.direct.energy.touch_points import push_link, relative
 from sharnir.engine.direct.energy.touch_response import find_response
 from sharnir.engine.direct.energy.touch_sweeps import PARTED, gap_left, part_all
 from sharnir.laws.cone import normal_size
@@ -86,18 +85,7 @@ def part_points(s: wp.array(dtype=Direct), w: int) -> bool:
     """`find_parting` of points that are solved for at once."""
     if not aim_points(s, w):
         return False
-    if s[0].touch.known[w] == 0 or locks_of(s, w) > 0:  # what is held is moved where nothing else can be
-        find_response(s, w, real(0.0))
+    if locks_of(s, w) > 0:  # what is held is moved where nothing else can be
+        find_response(s, w)
     part_entries(s, w)
     return True
-
-
-@wp.func
-def take_apart(s: wp.array(dtype=Direct), w: int):
-    """Displace the trees by what takes overlaps back."""
-    if find_parting(s, w):
-        push_apart(s, w)
-        respond(s, w, 0, s[0].tree.count)
-        close_loops(s, w)
-        displace(s, w)
-        note_parted(s, w)

@@ -5,7 +5,7 @@ import warp as wp
 from sharnir.core.types import real, vec3
 from sharnir.engine.direct.data import Direct
 from sharnir.engine.direct.energy.rows import clear_changes
-from sharnir.engine.direct.energy.touch_ease import any_rigid, free_locks, free_response, is_rigid, locks_of, stands, yield_along
+from sharnir.engine.direct.energy.touch_ease import any_rigid, free_response, is_rigid, stands
 from sharnir.engine.direct.energy.touch_points import (
     add_ports,
     find_near,
@@ -29,19 +29,11 @@ def acts_along(s: wp.array(dtype=Direct), k: int, w: int, x: int) -> bool:
 
 
 @wp.func
-def find_response(s: wp.array(dtype=Direct), w: int, share: real):
-    """W, and b = u − W p at the speeds that the step led to; held axes yield by a share (`touch_ease`)."""
-    locks = locks_of(s, w)
-    if share > real(0.0) and locks > 0:
-        free_locks(s, w, share)
+def find_response(s: wp.array(dtype=Direct), w: int):
+    """W, and b = u − W p at the speeds that the step led to."""
     respond_all(s, w)
     if any_rigid(s, w):
-        if locks > 0 and s[0].touch.alone == 1:
-            free_locks(s, w, real(1.0))
-            respond_all(s, w)
         loosen(s, w)
-    if s[0].touch.alone == 1:
-        yield_along(s, w)
     find_speeds(s, w)
 
 

@@ -4,9 +4,7 @@ import warp as wp
 
 from sharnir.core.types import real, vec3
 from sharnir.engine.direct.data import Direct
-from sharnir.engine.direct.energy.touch_ease import locks_of
 from sharnir.engine.direct.energy.touch_points import BOUNCES, rate_of, row_of
-from sharnir.engine.direct.energy.touch_response import find_response
 from sharnir.laws.cone import rate, strike_round, struck_speed
 
 IMPACTS = wp.constant(64)  # rounds of an impact, at most
@@ -92,42 +90,3 @@ def strike(s: wp.array(dtype=Direct), w: int) -> bool:
         for x in range(3 * c[0].count[w]):
             c[0].b[r, w] = c[0].b[r, w] + c[0].W[r, x, w] * c[0].blow[x, w]
     return True
-
-
-@wp.func
-def strikes_again(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
-    """Whether there were impacts while axes were held: in the second round if these still are, in the third if not."""
-    if turn > 2 or s[0].touch.locks[w] <= 0:
-        return False
-    return (s[0].touch.locks[w] == locks_of(s, w)) == (turn == 1)
-
-
-@wp.func
-def strike_again(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
-    """Impacts at the first round, as if nothing were held: a blow that finds more that yields than it was made for brings energy.
-
-    Again where all is held still, with the response of that; and as at first where that broke it loose. Whether there were any.
-    """
-    c = s[0].cone
-    if turn == 0:
-        s[0].touch.locks[w] = -1
-        if not any_struck(s, w):
-            return False
-        if s[0].touch.alone == 1:
-            s[0].touch.locks[w] = locks_of(s, w)
-            if s[0].touch.locks[w] > 0:
-                find_response(s, w, real(1.0))
-        return strike(s, w)
-    if not strikes_again(s, w, turn):
-        return False
-    if turn > 1:
-        s[0].touch.locks[w] = -1
-        find_response(s, w, real(1.0))
-    for k in range(c[0].count[w]):
-        blow = s[0].touch.blow[s[0].touch.point[k, w], w]
-        for x in range(3):
-            c[0].rhs[3 * k + x, w] = blow[x] * real(int(c[0].host[k, w] < 0))
-    for r in range(3 * c[0].count[w]):
-        for x in range(3 * c[0].count[w]):
-            c[0].b[r, w] = c[0].b[r, w] - c[0].W[r, x, w] * c[0].rhs[x, w]
-    return strike(s, w)

@@ -5,7 +5,7 @@ import warp as wp
 from sharnir.core.types import real, vec2, vec3, vec4, vec6
 from sharnir.engine.direct.data import Direct
 from sharnir.engine.direct.energy.rows import clear_changes
-from sharnir.engine.direct.energy.touch_ease import free_locks, free_response, is_rigid, locks_of
+from sharnir.engine.direct.energy.touch_ease import free_response, is_rigid
 from sharnir.engine.direct.energy.touch_points import (
     BOUNCES,
     axis_of,
@@ -130,9 +130,8 @@ def visit_turning(s: wp.array(dtype=Direct), i: int, w: int) -> real:
 
 
 @wp.func
-def find_own(s: wp.array(dtype=Direct), w: int) -> bool:
-    """The response of each point that acts to itself; whether one gives way to nothing."""
-    rigid = bool(False)
+def find_own(s: wp.array(dtype=Direct), w: int):
+    """The response of each point that acts to itself; one that gives way to nothing gets one of its own."""
     for i in range(s[0].contacts.count[w]):
         if s[0].touch.acts[i, w] == 1:
             if resists_turning(s, i, w):
@@ -142,7 +141,6 @@ def find_own(s: wp.array(dtype=Direct), w: int) -> bool:
                     s[0].touch.turn_G[i, w] = tangent_inverse(K, vec2(real(1.0), real(1.0)))
             K = own_response(s, i, w, False)
             if is_rigid(s, i, w, K[0]):
-                rigid = True
                 K[0] = K[0] + free_response(s, i, w)
                 K[3] = K[3] + free_response(s, i, w)
                 K[5] = K[5] + free_response(s, i, w)
@@ -152,7 +150,6 @@ def find_own(s: wp.array(dtype=Direct), w: int) -> bool:
             s[0].touch.G[i, w] = vec4(real(0.0))
             if s[0].touch.mu[i, w][0] > real(0.0):
                 s[0].touch.G[i, w] = tangent_inverse(K, vec2(real(1.0), real(1.0)))
-    return rigid
 
 
 @wp.func
@@ -163,10 +160,7 @@ def sweep_all(s: wp.array(dtype=Direct), w: int, turn: int) -> real:
     for n in range(s[0].other_count):
         s[0].work.change_l[s[0].others[n], w] = vec3(real(0.0))
         s[0].work.change_a[s[0].others[n], w] = vec3(real(0.0))
-    if find_own(s, w) and s[0].touch.alone == 1 and locks_of(s, w) > 0:
-        free_locks(s, w, real(1.0))
-        clear_changes(s, w, 0, s[0].tree.count)
-        find_own(s, w)
+    find_own(s, w)
     first = real(0.0)
     acts = int(0)
     for i in range(count):
