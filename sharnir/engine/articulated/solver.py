@@ -91,7 +91,7 @@ class TreeSolver(Solver):
         self._graphs: list[Any] = []
         self._more: list[Any] = []  # launches of some steps of a call that was begun
         self._was: tuple[State, Control, Any] | None = None  # what was bound until something might have changed
-        self._shape = (False, False, False, False)  # whether any axis is acted on, by loads, any joint is out, and `_is_lean`
+        self._shape = (False, False, False)  # whether any axis is acted on, by loads, and any joint is out
         self._acting = False
         self._one: Any = None  # makes one step, where one thread makes it
         self._steps, self._single, self._made = (wp.full(model.worlds, 1, dtype=wp.int32, device=self.device) for _ in range(3))
@@ -131,15 +131,16 @@ class TreeSolver(Solver):
         """The device's structure for these arrays, as an array of one and itself."""
         raise NotImplementedError
 
-    def _is_lean(self, control: Control) -> bool:
-        """Whether steps are made in joint coordinates, with what is commanded now."""
-        return False
+    def _fit(self, control: Control) -> None:
+        """Make the plan of the steps fit what is commanded now; what was bound to another is forgotten."""
+        raise NotImplementedError
 
     def _bind(self, state: State, control: Control) -> None:
         """Hang the tree, and capture the kernel for these arrays; what hangs and acts as before is taken up again."""
         self._acting = bool(control.acts.numpy().any())
         loaded, off = bool((control.friction_load.numpy() > 0).any()), bool((control.enabled.numpy() == 0).any())
-        shape = self._acting, loaded, off, self._is_lean(control)
+        shape = self._acting, loaded, off
+        self._fit(control)
         was, self._was = self._was, None
         if was is not None and was[0] is state and was[1] is control and shape == self._shape:
             self._bound = was

@@ -52,8 +52,6 @@ class SolverDirect(TreeSolver):
 
     cayley = True
     _trees: Trees | None = None
-    _lean = False
-    """Whether steps are those of trees in joint coordinates."""
     _special = False
     """Whether these are specialized."""
     _caps_here: Any = None  # `settings.iterations`, on a CPU
@@ -140,6 +138,11 @@ class SolverDirect(TreeSolver):
             allowed = "trees of joints without contact, ropes, loops, gears or springs between bodies"
             raise SimulationError(f"Simulation: specialize=True: {why}; allowed: {allowed}; leave it out for the generic form")
 
+    @property
+    def _lean(self) -> bool:
+        """Whether steps are those of trees in joint coordinates; else ropes hang on bodies in them (`RopesOnTrees`)."""
+        return self._trees is not None
+
     def _slack(self, gap: float) -> float:
         """How many times less finely velocities are met than they can be, where wider gaps count as closed."""
         return max(1.0, gap / FINE)
@@ -198,38 +201,37 @@ class SolverDirect(TreeSolver):
     @property
     def _least(self) -> int:
         """Passes that a step may take in any case."""
-        passes = self.closing_iterations if self._ropes is None else self._ropes.iterations
-        return passes + FACTORS * self._anew
+        return int(self._ropes.iterations) + FACTORS * self._anew
 
     @property
     def _anew(self) -> int:
         """As how many passes one counts that makes new factors: each row beside the tree takes a part of one."""
-        return 1 + int(self._tree.closures.count) // 7 + (0 if self._ropes is None else 2 * self._ropes.ports)
+        return 1 + int(self._tree.closures.count) // 7 + 2 * int(self._ropes.ports)
 
     def _takes(self) -> float:
-        """About how long a pass takes on one core, s: more where rows are closed beside the tree, and where something acts."""
-        if self._lean and self._trees is not None:
-            return self._trees.takes
+        """About how long a pass with ropes takes on one core, s: more where rows are closed beside the tree, and where something
+        acts.
+        """
         link = 0.65e-6 * (3 + 2 * self._acting if int(self._tree.closures.count) else 1 + self._acting)
         trees = link * max(1, len(self._tree.links)) + 0.6e-9 * int(self._tree.closures.count) ** 2
-        return trees if self._ropes is None else 1.25 * trees + 0.5e-6 * int(self.model.ropes.slots)
+        return 1.25 * trees + 0.5e-6 * int(self.model.ropes.slots)
 
     def _most_passes(self) -> int:
-        """Most passes of a step, or with ropes of each part that it makes; of a small scene as many as end within LONGEST."""
-        if len(self.model.com) > SMALL_SCENE or (self._ropes is not None and self._ropes.touching is not None):
+        """Most passes of each part that a step with ropes makes; of a small scene as many as end within LONGEST."""
+        if len(self.model.com) > SMALL_SCENE or self._ropes.touching is not None:
             return MOST_PASSES
         return max(2 * self._least, int(LONGEST / self._takes()))
 
     def _caps(self, iterations: int | None) -> list[int]:
         """Of the passes of the laws, of the closing, of all of a step; 1: beyond that it is made coarsely, 0: not at all; the
-        least of a step; as how many one counts that makes new factors; those after which a call of many steps is left; and, with
-        ropes, most of a step without a further part made.
+        least of a step; as how many one counts that makes new factors; those after which a call of many steps is left; and most
+        of a step without a further part made. Trees in joint coordinates have theirs.
         """
-        if self._lean and self._trees is not None:
+        if self._trees is not None:
             return self._trees.caps(iterations)
         most, laws, coarse = self._most_passes(), self.iterations, int(iterations is not None)
         headway = most if iterations is None else NEVER
-        if self._ropes is not None and most < MOST_PASSES:
+        if most < MOST_PASSES:
             most = HEADWAY * most
         if iterations is not None:
             most, laws = min(self._least + iterations, most), min(-(-iterations // self._anew), laws)
@@ -240,7 +242,7 @@ class SolverDirect(TreeSolver):
         """Not at all: `State.open` is what its passes left open; but what overlaps is moved after them."""
         return 0 if self.model.collision is None else 2
 
-    def _is_lean(self, control: Control) -> bool:
+    def _fit(self, control: Control) -> None:
         rough = self._trees.roughened(control) if self._trees is not None else None
         if rough:
             self._plan_trees(rough)
@@ -249,34 +251,30 @@ class SolverDirect(TreeSolver):
             self._was = None  # what was bound has no room for them
             if self._trees.plan.still:  # axes that these held still may move
                 self._plan_trees()
-        return self._trees is not None
 
     def _judges_each(self) -> bool:
         """Trees in joint coordinates do not where they measure what their drives give, and nothing touches."""
         return (self._measured_work() is None or self.collider is not None) and super()._judges_each()
 
     def _measured_work(self) -> Any:
-        return self._trees.work if self._lean and self._trees is not None and self._trees.measures else None
+        return self._trees.work if self._trees is not None and self._trees.measures else None
 
     def _told_of_contacts(self) -> tuple[Any, Any]:
-        trees = self._trees if self._lean else None
-        return super()._told_of_contacts() if trees is None else (trees.taken, trees.unsolved)
+        return super()._told_of_contacts() if self._trees is None else (self._trees.taken, self._trees.unsolved)
 
     def _rotors(self) -> list[int]:
-        return self._trees.rotors if self._lean and self._trees is not None else []
+        return self._trees.rotors if self._trees is not None else []
 
     def _structure(self, state: State, control: Control) -> tuple[Any, Any]:
         self._check_ropes(state)
         m = self.model
         self.furnish(state)
-        self._lean = self._is_lean(control)
         self.unguarded = 16 if self._lean else 8  # energy is exact where iterations converge
-        if self._trees is not None and self._lean:
+        if self._trees is not None:
             bound = self._trees.bind(state, control)
             self._rest = self._trees._rest
             self._special = self._trees.specialized
             return bound
-        self._spread, self._looks_first, self._special = False, True, False
         state.tree.zero_()
         tree = self._tree
         scratch = tree.work(m.worlds)
