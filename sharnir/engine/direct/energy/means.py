@@ -16,8 +16,6 @@ from sharnir.core.types import mat33, quat, real, vec3
 from sharnir.engine.articulated.data import LOOSE, SLIDE, natural
 from sharnir.engine.direct.balls import FREE, HELD, NONE, kind_of, triple
 from sharnir.engine.direct.data import Direct
-from sharnir.engine.direct.energy.laws import solve_acting
-from sharnir.engine.direct.energy.links import follow
 from sharnir.engine.direct.gaps import any_gap, axis_gap, gap_size
 from sharnir.model.joint_geometry import unit_axis
 from sharnir.model.model import KINEMATIC
@@ -288,25 +286,21 @@ def advance(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, spin: vec3):
 
 
 @wp.func
-def place(s: wp.array(dtype=Direct), w: int, how: int):
-    """The end of the step at velocities that are a guess (0), or after what a pass changes of them, told link by link as it
-    goes (1), with the laws exactly (3), or all known before (2).
+def place(s: wp.array(dtype=Direct), w: int, changes: bool) -> real:
+    """The end of the step at the velocities found so far, or, where it `changes` them, after what a pass adds to them.
 
     Leaves arms and axes at the mean and at the end, in `close` the speeds that joints lack, in `gain` the angular momenta gained
-    beyond what acts from outside. Returns the largest gap (`gap_size`) and the kinetic size of the change, J. What a link needs
-    of the one before it stays in registers.
+    beyond what acts from outside. Returns the largest gap (`gap_size`). What a link needs of the one before it stays in
+    registers.
     """
     w = natural(w)
     rate = real(-2.0) / s[0].drift[w]
     quarter = real(0.25) * s[0].drift[w]
     most = real(0.0)
-    size = real(0.0)
     last = int(-1)
     x_b = vec3(real(0.0))
     xm_b = vec3(real(0.0))
     M_b = mat33(real(0.0))
-    dv = vec3(real(0.0))
-    turn = vec3(real(0.0))
     for n in range(s[0].tree.count):
         i = natural(n)
         b = natural(s[0].tree.row[i].body)
@@ -315,29 +309,15 @@ def place(s: wp.array(dtype=Direct), w: int, how: int):
             x_b = s[0].position[base, w]
             xm_b = mean_position(s, base, w)
             M_b = matrix(s[0].rotation[base, w])
-            if how == 1 or how == 3:
-                dv = s[0].work.change_l[base, w]
-                turn = s[0].work.change_a[base, w]
         v = s[0].work.acceleration[b, w]
         spin = s[0].work.turning[b, w]
-        if how > 0:
-            if how == 2:
-                dv = s[0].work.change_l[b, w]
-                turn = s[0].work.change_a[b, w]
-            else:
-                if how == 3:
-                    dv, turn = solve_acting(s, i, w, dv, turn)
-                else:
-                    dv, turn = follow(s, i, w, dv, turn, real(1.0))
-                if s[0].tree.row[i].gathers == 1:
-                    s[0].work.change_l[b, w] = dv
-                    s[0].work.change_a[b, w] = turn
+        if changes:
+            turn = s[0].work.change_a[b, w]
             g = (s[0].work.spin[b, w] + spin) * quarter
-            v = v + dv
+            v = v + s[0].work.change_l[b, w]
             spin = spin + turn - wp.cross(g, turn) + g * wp.dot(g, turn)
             s[0].work.acceleration[b, w] = v
             s[0].work.turning[b, w] = spin
-            size = size + s[0].tree.mass[i, w] * wp.dot(dv, dv) + s[0].tree.least[i, w] * wp.dot(turn, turn)
         x, M, M1 = advance(s, i, w, v, spin)
         L = M1 * (s[0].tree.inertia[i, w] * (spin * M))
         start = s[0].momentum[b, w]
@@ -400,7 +380,7 @@ def place(s: wp.array(dtype=Direct), w: int, how: int):
         xm_b = xm
         M_b = M1
         last = s[0].tree.row[i].body
-    return most, size
+    return most
 
 
 @wp.func

@@ -1,4 +1,4 @@
-"""One attempt at a step: passes over the tree and what stands beside it until momenta, moments and gaps are met."""
+"""What the passes of a step start from, and what they share over the tree and what stands beside it."""
 
 import warp as wp
 
@@ -12,27 +12,21 @@ from sharnir.engine.direct.energy.laws import ball_springs, open_link
 from sharnir.engine.direct.energy.limits import ball_rows
 from sharnir.engine.direct.energy.links import ANEW
 from sharnir.engine.direct.energy.means import ball_speeds, lock_gaps, place, take_driven
-from sharnir.engine.direct.energy.rows import (
-    act,
-    find_rows,
-)
+from sharnir.engine.direct.energy.rows import act, find_rows
 from sharnir.engine.direct.modified import lies
 
 RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # of the largest speed: an axis that friction holds may move so fast
 UNMET = wp.constant(real(10.0))  # tolerances: the residual, at least, of a step that was made coarsely
 HISTORY = wp.constant(4)  # steps whose velocities the predictor of the next step uses
-STALLED = wp.constant(real(max(1.0e-8, 256.0 * EPSILON)))  # and at which rounding may stop it, and a gap
+STALLED = wp.constant(real(max(1.0e-8, 256.0 * EPSILON)))  # rad, or of the scene's length: a gap at which rounding may stop
 
 
 # ---- before the passes ------------------------------------------------------------------------------------------------------
 
 
 @wp.func
-def begin(s: wp.array(dtype=Direct), w: int) -> real:
-    """Velocities at the start, momenta after external forces, and a guess of the end (`foresee`).
-
-    The scale of velocities, as twice a kinetic energy, J, is kept in `energy`.
-    """
+def begin(s: wp.array(dtype=Direct), w: int):
+    """Velocities at the start, their scale (`energy`), momenta after external forces, and a guess of the end (`foresee`)."""
     w = natural(w)
     h = s[0].drift[w]
     s[0].kick[w] = h
@@ -71,7 +65,6 @@ def begin(s: wp.array(dtype=Direct), w: int) -> real:
             kind = LOOSE
         s[0].work.kind[i, w] = kind
     s[0].energy[w] = scale
-    return scale
 
 
 @wp.func
@@ -93,11 +86,8 @@ def kicked(s: wp.array(dtype=Direct), own: int, w: int, v: vec3, L: vec3, h: rea
 
 
 @wp.func
-def begin_again(s: wp.array(dtype=Direct), w: int) -> real:
-    """The same step with other impulses of contacts: laws, factors, and the end that was found, stay as a guess.
-
-    Returns the scale of velocities (`begin`).
-    """
+def begin_again(s: wp.array(dtype=Direct), w: int):
+    """The same step with other impulses of contacts: laws, factors, and the end that was found, stay as a guess."""
     h = s[0].drift[w]
     scale = real(0.0)
     for n in range(s[0].tree.count):
@@ -117,7 +107,6 @@ def begin_again(s: wp.array(dtype=Direct), w: int) -> real:
     s[0].stopped[w] = 0
     s[0].done[w] = 1
     s[0].energy[w] = scale
-    return scale
 
 
 @wp.func
@@ -175,16 +164,16 @@ def refresh_springs(s: wp.array(dtype=Direct), w: int, first: bool):
 
 
 @wp.func
-def open_attempt(s: wp.array(dtype=Direct), w: int) -> real:
-    """Before the passes of a step of the length in `drift`; returns the scale of velocities (`begin`)."""
-    scale = begin(s, w)
+def open_attempt(s: wp.array(dtype=Direct), w: int):
+    """Before the passes of a step of the length in `drift`."""
+    begin(s, w)
     s[0].stopped[w] = 0
     pushes(s, w)
     s[0].done[w] = 1
     if s[0].acting == 1:
         for i in range(s[0].tree.count):
             open_link(s, i, w)
-    place(s, w, 0)
+    place(s, w, False)
     if s[0].acting == 1:
         refresh_springs(s, w, True)
     for r in range(s[0].closures.count):
@@ -193,7 +182,6 @@ def open_attempt(s: wp.array(dtype=Direct), w: int) -> real:
         if s[0].cables.count > 0:
             open_cables(s, w)
         find_rows(s, w)
-    return scale
 
 
 @wp.func

@@ -40,16 +40,13 @@ def open_gaps(s: wp.array(dtype=Direct), w: int, limits: bool):
 
 
 @wp.func
-def half_gaps(s: wp.array(dtype=Direct), w: int) -> real:
-    """Gaps between the halves of bodies that were cut, where they stand now, into those of their rows; returns the largest."""
-    most = real(0.0)
+def half_gaps(s: wp.array(dtype=Direct), w: int):
+    """Gaps between the halves of bodies that were cut, where they stand now, into those of their rows."""
     for i in range(s[0].closures.welds):
         gap, turn = half_gap(s, i, w)
         for x in range(3):
             s[0].rows.gap[6 * i + x, w] = gap[x]
             s[0].rows.gap[6 * i + 3 + x, w] = turn[x]
-        most = wp.max(most, gap_size(s, gap, turn))
-    return most
 
 
 @wp.func

@@ -218,8 +218,7 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
             gamma = mix_passes(r, since, w)
             if since > 0:
                 mix_reals(s[0].row_impulse, r[0].work.mix_rows, since, w, gamma)
-                gap, _size = place(s, w, 0)
-                after_place(s, r, w, gap)
+                after_place(s, r, w, place(s, w, False))
             since = since + 1
         before = last
         last = change

@@ -256,8 +256,7 @@ def full_pass(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arra
             s[0].done[w] = s[0].done[w] + 1
     ropes_outward(r, w)
     hold_driven_ties(r, w)
-    gap, _size = place(s, w, 2)
-    gap = after_place(s, r, w, gap)
+    gap = after_place(s, r, w, place(s, w, True))
     if s[0].cables.count > 0:
         if switch_cables(s, w):
             gap = wp.max(gap, find_rows(s, w))

@@ -1,4 +1,4 @@
-"""The step that keeps energy and momenta: joints closed by the means of their vectors (theory: energy and momentum).
+"""The step that keeps energy and momenta, without its ropes: joints closed by the means of their vectors (theory).
 
     M (V₁ − V₀) = Δt F + J̄ᵀp,     x₁ = x₀ + Δt v̄,  R₁ = cay(Δt ω̄) R₀,  V̄ = ½(V₀ + V₁),     G(x₁, R₁) = 0
 
@@ -15,9 +15,7 @@ from sharnir.core.types import real, vec3
 from sharnir.engine.articulated.data import natural
 from sharnir.engine.direct.data import DIVIDED, Direct
 from sharnir.engine.direct.energy.passes import RESTS
-from sharnir.engine.direct.energy.touch import (
-    tell_missed,
-)
+from sharnir.engine.direct.energy.touch import tell_missed
 from sharnir.engine.direct.modified import any_switched, pushed, untouched
 from sharnir.engine.guard import count_step
 from sharnir.engine.sleep import wait

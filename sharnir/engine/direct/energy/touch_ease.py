@@ -11,18 +11,16 @@ RIGID = wp.constant(real(3.0e-4))  # of its response if nothing held it: a point
 
 
 @wp.func
-def locks_of(s: wp.array(dtype=Direct), w: int) -> int:
-    """A number that tells which axes are held, 0 where none is."""
-    out = int(0)
+def any_held(s: wp.array(dtype=Direct), w: int) -> bool:
+    """Whether friction or a limit holds an axis."""
     if s[0].acting == 1:
         for i in range(s[0].tree.count):
             kind = s[0].work.kind[i, w]
-            held = int(kind == HELD)
-            if kind == NONE and s[0].linear.acts[i, w] == 1:
-                held = s[0].linear.locks[i, w]
-            if held > 0:
-                out = (out * 31 + 7 * i + held) % 1000003 + 1
-    return out
+            if kind == HELD:
+                return True
+            if kind == NONE and s[0].linear.acts[i, w] == 1 and s[0].linear.locks[i, w] > 0:
+                return True
+    return False
 
 
 @wp.func

@@ -5,7 +5,7 @@ import warp as wp
 from sharnir.core.types import real
 from sharnir.engine.direct.data import Direct
 from sharnir.engine.direct.energy.rows import clear_changes
-from sharnir.engine.direct.energy.touch_ease import locks_of
+from sharnir.engine.direct.energy.touch_ease import any_held
 from sharnir.engine.direct.energy.touch_points import push_link, relative
 from sharnir.engine.direct.energy.touch_response import find_response
 from sharnir.engine.direct.energy.touch_sweeps import PARTED, gap_left, part_all
@@ -85,7 +85,7 @@ def part_points(s: wp.array(dtype=Direct), w: int) -> bool:
     """`find_parting` of points that are solved for at once."""
     if not aim_points(s, w):
         return False
-    if locks_of(s, w) > 0:  # what is held is moved where nothing else can be
+    if any_held(s, w):  # what is held is moved where nothing else can be
         find_response(s, w)
     part_entries(s, w)
     return True
