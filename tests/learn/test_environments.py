@@ -227,7 +227,9 @@ def test_bad_words_are_refused(call, words):
         call()
 
 
-@pytest.mark.parametrize("name, near", [("ended", "terminated"), ("rewards", "reward"), ("observ", "observe"), ("reset", "start")])
+@pytest.mark.parametrize(
+    ("name", "near"), [("ended", "terminated"), ("rewards", "reward"), ("observ", "observe"), ("reset", "start")]
+)
 def test_a_method_with_nearly_the_name_of_one_of_a_task_warns(name, near):
     with pytest.warns(sh.SceneWarning, match=f"no method '{name}'; is '{near}' meant"):
         type("Own", (sh.gym.Task,), {name: lambda task, w: None})
@@ -236,7 +238,7 @@ def test_a_method_with_nearly_the_name_of_one_of_a_task_warns(name, near):
 def test_other_methods_of_a_task_do_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        type("Own", (sh.gym.Task,), {"height_of": lambda task, w: None, "rewards": lambda task, w: None, "reward": lambda *x: None})
+        type("Own", (sh.gym.Task,), dict.fromkeys(("height_of", "rewards", "reward"), lambda task, w: None))
 
 
 def test_bad_actions_are_refused(poles):
