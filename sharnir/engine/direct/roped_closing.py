@@ -101,6 +101,7 @@ def roped_stand_closing(x: wp.array(dtype=RopedTree), w: int, h: real):
     for hold in range(x[0].holds):
         stand_hold(x, hold, w, True)
     couple_rows(x, w, True)
+    take_back_impulses(s, w)  # the last round displaces nothing more
 
 
 @wp.func
