@@ -15,6 +15,8 @@ from sharnir.engine.rope.data import ROPE as HUNG_ON
 from sharnir.engine.rope.energy_kernels import note_velocities
 from sharnir.engine.rope.kernels import ropes_untouched
 from sharnir.engine.rope.solver import PASSES, TOLERANCE, rope_settings, rope_step, shared
+from sharnir.engine.rope.touch_data import RopeTouch
+from sharnir.engine.rope.touch_tables import may_meet
 from sharnir.engine.sleep import fall_asleep, wake_by_caller
 from sharnir.engine.tree.closures import ROPE, WINCH, Closure, RowTables
 from sharnir.engine.tree.forest import GROUND
@@ -22,8 +24,8 @@ from sharnir.engine.tree.generic import BESIDE, OPTIONS, Given, make_kernel
 from sharnir.engine.tree.ropes import END_SIZE, HUNG_SIZE, WINCH_SIZE
 from sharnir.engine.tree.row_storage import LINK_FIELDS, PER_ROW, WORK
 from sharnir.engine.tree.runtime import CPP, TreeStep
-from sharnir.engine.tree.storage import ROW, ROW_APART, TOGETHER
-from sharnir.model.model import DYNAMIC, Control, Model, State, fill
+from sharnir.engine.tree.storage import ROW, ROW_APART
+from sharnir.model.model import DYNAMIC, FIXED, Control, Model, State, fill
 from sharnir.model.rope_state import ROPE_STATE_FIELDS, RopeState
 
 MODULES = ("sharnir.trees_roped", "sharnir.trees_roped_touching")  # the second with contacts
@@ -45,9 +47,14 @@ def covers(ropes: Any) -> bool:
     return bool(plain and (kind[wound, 0] != HUNG_ON).all() and (tied == DRIVEN).all())
 
 
-def ends_of(ropes: Any, plan: Any) -> list[Closure]:
-    """Last ends that links hold, and winches."""
-    link_of = plan.link_of
+def touches_alone(model: Model) -> bool:
+    """Whether ropes of a model touch nothing but shapes that do not move."""
+    moving = {shape.body for shape in model.collision.shapes if model.bodies.motion.numpy()[shape.body] != FIXED}
+    return not may_meet(model).any() and all(moving <= r.apart for r in model.ropes.described if r.collide)
+
+
+def ends_of(ropes: Any, link_of: dict[int, int]) -> list[Closure]:
+    """Last ends that links hold."""
     kind, body = (x.numpy().reshape(-1, 2) for x in (ropes.table.kind, ropes.table.body))
     held = [k for k in range(ropes.count) if kind[k, 1] == PORT]
     out = [Closure(ROPE, link_of[int(body[k, 0])], link_of[int(body[k, 1])], item=k) for k in held]
@@ -64,12 +71,14 @@ def drum_of(plan: Any, joint: int) -> int:
 
 
 def bind(
-    t: Any, tables: RowTables, model: Model, state: State, control: Control, plan: Any, caps: tuple[Any, Any]
+    t: Any, tables: RowTables, model: Model, state: State, control: Control, link_of: dict[int, int], caps: tuple[Any, Any],
+    touch: tuple[Any, Any] | None,
 ) -> tuple[Any, Any]:  # fmt: skip
     """The structure for the trees' structure t and these arrays, and what keeps those alive that are its own.
 
     Args:
         caps: passes of a part of a step, and tolerance, as of `SolverRope`; None: as there.
+        touch: where ropes touch shapes: `RopeTouch`, and the collider's array on the device.
     """
     ropes, device, worlds = model.ropes, model.device, model.worlds
     settings: Any = RopeSettings()
@@ -82,6 +91,8 @@ def bind(
     held = np.isin(kind, (BODY, PORT, DRIVEN))
     table.kind = wp.array(np.where(kind == PORT, int(LOOP), kind), dtype=wp.int32, device=device)
     table.exact = 1
+    if touch is not None:  # surfaces act on a rope's points as what is tied to them does
+        table.tied = wp.full(table.count, 1, dtype=wp.int32, device=device)
     s.ropes = table
     fill(s.work, model, 2 * ropes.count, "end_arm")
     fill(s.work, model, table.ties, "tie_end")
@@ -125,6 +136,10 @@ def bind(
     x.ends = wp.zeros((END_SIZE * ropes.count, worlds), dtype=real, device=device)
     fill(x, model, len(bodies), "mean_l mean_a")
     fill(x, model, None, "what wrong judged tries fewest all stuck stalls verdict last again elapsed lost scaled open")
+    fill(x, model, None, "presses turned turns stood forced overlaps")
+    x.touches = int(touch is not None)
+    if touch is not None:
+        x.touch, x.collision = alone(touch[0], RopeTouch, device), touch[1]
     x.tree = alone(t, TreeStep, device)
     x.rope, x.safe = alone(s, RopeStep, device), alone(safe, RopeStep, device)
     return x, (s, safe)

@@ -223,7 +223,13 @@ class Ropes:
     end_step = "roped_spend_0(t, w);"
     prepare = "if (!prepared) { prepared = true; if (roped_prepare_0(t, w, h) > 0) { stopped = -1; continue; } }"
     look = "astray = roped_look_0(t, w) > 0;"
-    keep = "if (roped_keep_0(t, w) > 0 && !stopped) stopped = -1;\nkept = true; prepared = false;"
+
+    @property
+    def keep(self) -> str:
+        """C++: a part is made; with contacts, what overlaps is noted."""
+        noted = " if (both.overlaps.data[w] > 0) overlaps = true;" if self.laws else ""
+        return f"if (roped_keep_0(t, w) > 0 && !stopped) stopped = -1;\nkept = true; prepared = false;{noted}"
+
     go_back = "if (broken) roped_go_back_0(t, w);\n"
 
     # what hits something in the instant in which elements become taut is not thrown back
