@@ -21,6 +21,7 @@ from sharnir.engine.direct.roped_data import (
     start_bodies,
 )
 from sharnir.engine.direct.roped_touch import part_points
+from sharnir.engine.direct.roped_winch import displace_winch, stand_winch_closing
 from sharnir.engine.rope.data import BODY, LOOP, RopeStep
 from sharnir.engine.rope.energy import (
     take_back_impulses,

@@ -23,7 +23,8 @@ from sharnir.engine.rope.reel import turn_drum
 from sharnir.engine.rope.slack import reel_element
 from sharnir.engine.rope.terms import skew
 from sharnir.engine.rope.touch_data import MOST, RopeTouch
-from sharnir.engine.tree.ropes import END_SIZE, GAP, HUNG_SIZE, JOINTS, PER_ROW, RATE, SOFT
+from sharnir.engine.rope.winch import drum_turn
+from sharnir.engine.tree.ropes import DRIVES, END_SIZE, GAP, HUNG_SIZE, JOINTS, LEADS, PER_ROW, RATE, SOFT, WINCH_SIZE
 from sharnir.engine.tree.row_storage import LINK_FIELDS
 from sharnir.engine.tree.runtime import MEMORY_APART, MEMORY_ROW, TreeStep, memory_of, recall, recall_triple, row_table
 from sharnir.engine.tree.storage import START, offsets
@@ -82,8 +83,7 @@ class RopedTree:
     presses: wp.array(dtype=wp.int32)  # [world] 1 where contacts act in an elimination
     turned: wp.array(dtype=wp.int32)  # [world] points of contact that changed their state in a pass,
     turns: wp.array(dtype=wp.int32)  # and passes in which there were some
-    stood: wp.array(dtype=wp.int32)  # [world] passes since the last of these
-    forced: wp.array(dtype=wp.int32)  # [world] 1 where points of contact are taken as they were found to be
+    stood: wp.array(dtype=wp.int32)  # [world] passes since the part began
     overlaps: wp.array(dtype=wp.int32)  # [world] 1 where ropes overlap shapes after a part
     open: wp.array(dtype=real)  # [world] m, by which elements miss their points at most, where poses are closed
 

@@ -24,7 +24,8 @@ from sharnir.engine.direct.roped_data import (
     start_bodies,
     steepen,
 )
-from sharnir.engine.direct.roped_touch import STANDS, ask_contacts, begin_contacts, go_on, look_at_ends, take_impulses
+from sharnir.engine.direct.roped_touch import ask_contacts, begin_contacts, look_at_ends, take_impulses
+from sharnir.engine.direct.roped_winch import hang_winch, note_drums, note_winches
 from sharnir.engine.rope.data import BODY, LOOP
 from sharnir.engine.rope.energy import (
     hold_driven_ties,
@@ -50,8 +51,15 @@ from sharnir.engine.tree.runtime import recall_triple
 GO_ON, ANEW, GIVE_UP = (wp.constant(k) for k in range(3))  # passes go on, begin anew, or do not converge
 STALLED, LONGEST = wp.constant(4), wp.constant(20)  # stalls, and passes, after which passes do not converge,
 MORE = wp.constant(real(8.0))  # unless so many more will do
-TURNS = wp.constant(60)  # passes of a part in which points of contact change their state, at most
-FINE = wp.constant(real(1.0e-6))  # relative to the speeds: a change from which on elements are judged in every pass
+SETTLES = wp.constant(12)  # passes in which directions of sliding may be found, changes of speeds as large as they may be
+ANY = wp.constant(real(1.0e9))  # m/s
+TURNS = wp.constant(30)  # passes of a part in which points of contact change their state, at most
+FINE = wp.constant(real(1.0e-6))  # relative to the speeds: a change from which on elements are judged in every pass,
+NEAR = wp.constant(real(100.0 if EPSILON > 1.0e-10 else 0.0))  # or in single precision this, times what passes may leave: one
+# that leaves more may be the last, but none without it
+STRICTER = wp.constant(real(100.0 if EPSILON > 1.0e-10 else 1.0))  # in single precision passes that do not get nearer are
+# rounding a few times above what they may leave, not hundreds of times, as of links
+LEFT = wp.constant(real(1.0 if EPSILON > 1.0e-10 else ROUND))  # multiple of what rounding of positions does to a speed
 
 
 @wp.func
@@ -72,9 +80,8 @@ def roped_begin(x: wp.array(dtype=RopedTree), w: int):
         start_rope(s, k, w)
         start_speeds(s, k, w)
     if x[0].touches == 1:
-        if x[0].verdict[w] != ANEW:
-            begin_contacts(x, w)
-        x[0].forced[w] = 1
+        begin_contacts(x, w)
+        x[0].stood[w] = 0
     x[0].stalls[w] = 0
     x[0].last[w] = real(0.0)
     x[0].again[w] = 0
@@ -88,14 +95,11 @@ def roped_inward(x: wp.array(dtype=RopedTree), w: int):
     end_poses(x, w)
     mean_arms(s, w)
     if x[0].touches == 1:
+        anew = True
         x[0].turned[w] = 0
         if x[0].stood[w] > 0:
             x[0].turned[w] = look_at_ends(x, w)
-        x[0].turned[w] = x[0].turned[w] + ask_contacts(x, w, anew)
-        x[0].forced[w] = 0
-        if x[0].turned[w] > 0 and not anew:
-            anew = True
-            ask_contacts(x, w, anew)
+        ask_contacts(x, w)
         x[0].presses[w] = 1
     rope_misses(s, w, int(anew))
     eliminate_ropes(x, w, anew)
@@ -174,20 +178,18 @@ def roped_follow(x: wp.array(dtype=RopedTree), w: int, made: int, changed: int) 
             scale = wp.max(scale, wp.length(s[0].body.v[b, w]))
     follow_ropes(x, w, real(4.0) / h)
     if x[0].touches == 1:
-        take_impulses(x, w)
-        x[0].turned[w] = ask_contacts(x, w, False)
-        if x[0].turned[w] == 0:
-            go_on(x, w)
     hold_driven_ties(s, w)
     change = real(0.0)
     for k in range(s[0].ropes.count):
         change = worse(change, s[0].work.change[k, w])
         scale = wp.max(scale, s[0].work.speed[k, w])
+    if x[0].touches == 1:
+        x[0].turned[w] = x[0].turned[w] + take_impulses(x, w, wp.where(made < 2, ANY, real(3.0) * change))
     rounding = (ropes_length(s, w) + far) * (real(EPSILON) / h)
     enough = wp.max(s[0].settings.tolerance[0] * scale, LEFT * rounding)
     judge_passes(x, w, change, scale, enough, made, changed)
     if x[0].touches == 1:
-        judge_contacts(x, w)
+        judge_contacts(x, w, made)
     x[0].last[w] = change
     if change <= enough:
         return real(0.0)
@@ -207,7 +209,7 @@ def judge_passes(x: wp.array(dtype=RopedTree), w: int, change: real, scale: real
     far = bool(made >= LONGEST)
     if far and change < CURBED * x[0].last[w]:  # unless a few more will do
         far = change * wp.pow(change / x[0].last[w], MORE) > enough
-    parts = x[0].stalls[w] > STALLED or far or change >= WILD * scale + enough
+    parts = x[0].stalls[w] > STALLED or far or (change >= WILD * scale + enough and (x[0].touches == 0 or made >= SETTLES))
     if parts or change <= wp.max(FINE * scale, NEAR * enough) or (change <= ROUGH * scale and x[0].judged[w] < ROUGHLY):
         off = real(0.0)
         if not parts:
@@ -225,13 +227,12 @@ def judge_passes(x: wp.array(dtype=RopedTree), w: int, change: real, scale: real
 
 
 @wp.func
-def judge_contacts(x: wp.array(dtype=RopedTree), w: int):
-    """Points of contact that changed their state ask for other factors, and passes go on; not for ever."""
+def judge_contacts(x: wp.array(dtype=RopedTree), w: int, made: int):
+    """Points of contact that changed their state ask for another pass; not for ever."""
     x[0].stood[w] = x[0].stood[w] + 1
+    if made < SETTLES:
+        x[0].stalls[w] = 0
     if x[0].turned[w] > 0:
-        x[0].stood[w] = 0
-        x[0].forced[w] = 1
-    if x[0].stood[w] <= STANDS:
         x[0].wrong[w] = x[0].wrong[w] + 1
         x[0].stalls[w] = 0
         x[0].turns[w] = x[0].turns[w] + 1

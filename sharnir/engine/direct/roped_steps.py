@@ -24,7 +24,7 @@ from sharnir.engine.tree.generic import BESIDE, OPTIONS, Given, make_kernel
 from sharnir.engine.tree.ropes import END_SIZE, HUNG_SIZE, WINCH_SIZE
 from sharnir.engine.tree.row_storage import LINK_FIELDS, PER_ROW, WORK
 from sharnir.engine.tree.runtime import CPP, TreeStep
-from sharnir.engine.tree.storage import ROW, ROW_APART
+from sharnir.engine.tree.storage import ROW, ROW_APART, TOGETHER
 from sharnir.model.model import DYNAMIC, FIXED, Control, Model, State, fill
 from sharnir.model.rope_state import ROPE_STATE_FIELDS, RopeState
 
@@ -53,8 +53,9 @@ def touches_alone(model: Model) -> bool:
     return not may_meet(model).any() and all(moving <= r.apart for r in model.ropes.described if r.collide)
 
 
-def ends_of(ropes: Any, link_of: dict[int, int]) -> list[Closure]:
-    """Last ends that links hold."""
+def ends_of(ropes: Any, plan: Any) -> list[Closure]:
+    """Last ends that links hold, and winches."""
+    link_of = plan.link_of
     kind, body = (x.numpy().reshape(-1, 2) for x in (ropes.table.kind, ropes.table.body))
     held = [k for k in range(ropes.count) if kind[k, 1] == PORT]
     out = [Closure(ROPE, link_of[int(body[k, 0])], link_of[int(body[k, 1])], item=k) for k in held]
@@ -71,7 +72,7 @@ def drum_of(plan: Any, joint: int) -> int:
 
 
 def bind(
-    t: Any, tables: RowTables, model: Model, state: State, control: Control, link_of: dict[int, int], caps: tuple[Any, Any],
+    t: Any, tables: RowTables, model: Model, state: State, control: Control, plan: Any, caps: tuple[Any, Any],
     touch: tuple[Any, Any] | None,
 ) -> tuple[Any, Any]:  # fmt: skip
     """The structure for the trees' structure t and these arrays, and what keeps those alive that are its own.
@@ -136,7 +137,7 @@ def bind(
     x.ends = wp.zeros((END_SIZE * ropes.count, worlds), dtype=real, device=device)
     fill(x, model, len(bodies), "mean_l mean_a")
     fill(x, model, None, "what wrong judged tries fewest all stuck stalls verdict last again elapsed lost scaled open")
-    fill(x, model, None, "presses turned turns stood forced overlaps")
+    fill(x, model, None, "presses turned turns stood overlaps")
     x.touches = int(touch is not None)
     if touch is not None:
         x.touch, x.collision = alone(touch[0], RopeTouch, device), touch[1]

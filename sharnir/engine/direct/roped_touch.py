@@ -17,13 +17,14 @@ from sharnir.collision.broad import place
 from sharnir.core.types import mat33, real, vec3
 from sharnir.engine.direct.roped_data import RopedTree
 from sharnir.engine.rope.touch import keep_points
-from sharnir.engine.rope.touch_data import LIFTED, MOST, OPEN, SLIPS, STICKS, TOUCHES
+from sharnir.engine.rope.touch_data import MOST, OPEN, SLIPS, STICKS, TOUCHES
 from sharnir.engine.rope.touch_find import begin_touch, belt_speed, end_foot
 from sharnir.laws.contact import FRICTIONLESS, SLOP, across
 
 SMALL = wp.constant(real(5.0e-5))  # m: gaps and overlaps up to this are closed by speeds,
 FOLLOWS = wp.constant(real(0.1))  # so much of them in a step
-STANDS = wp.constant(2)  # passes in which no point changed its state, from which on bounds of friction are those of the pass
+TINY = wp.constant(real(1.0e-9))  # m/s
+LITTLE = wp.constant(real(1.0e-9))  # relative
 LANDS = wp.constant(real(0.01))  # m/s: a point that comes in faster lands
 
 
@@ -55,18 +56,15 @@ def begin_contacts(x: wp.array(dtype=RopedTree), w: int):
             asks, pushes = push_axes(x, e, w)
             along = wp.transpose(pushes) * P
             size = wp.sqrt(along[1] * along[1] + along[2] * along[2])
-            if t[0].state[e, w] == SLIPS and size > real(0.0):
+            if t[0].state[e, w] != SLIPS or along[0] <= real(0.0) or size == real(0.0):
+                t[0].state[e, w] = STICKS
+            else:
                 u = wp.transpose(asks) * t[0].came[e, w]
-                part = size / (size + t[0].stiff[0] * wp.sqrt(u[1] * u[1] + u[2] * u[2]))
-                t[0].slip[e, w] = vec3(part, along[1] / size, along[2] / size)
+                speed = wp.sqrt(u[1] * u[1] + u[2] * u[2]) + TINY
+                t[0].slip[e, w] = vec3(size / speed, along[1] / size, along[2] / size)
         else:
-            t[0].state[e, w] = OPEN
-        if t[0].state[e, w] == LIFTED or (t[0].state[e, w] == SLIPS and t[0].slip[e, w][0] == real(0.0)):
-            t[0].state[e, w] = OPEN
+            t[0].state[e, w] = STICKS  # once it acts
         t[0].impulse[e, w] = t[0].centre[e, w]
-        normal = wp.max(wp.dot(t[0].n[e, w], t[0].centre[e, w]), real(0.0))
-        t[0].bound[e, w] = friction_of(x, e, w) * normal
-    x[0].stood[w] = 0
 
 
 @wp.func
@@ -104,73 +102,6 @@ def push_axes(x: wp.array(dtype=RopedTree), e: int, w: int):
 
 
 @wp.func
-def law_at(x: wp.array(dtype=RopedTree), e: int, w: int):
-    """Π(P − σ u) of a point, in its axes of pushing, the derivative of that by −σ u, and the state.
-
-    While points change their states the disc has the radius that it had before: then passes lead to an end.
-    """
-    s = x[0].rope
-    t = x[0].touch
-    asks, pushes = push_axes(x, e, w)
-    u = wp.transpose(asks) * (s[0].work.v[e / MOST, w] - surface_speed(x, e, w))
-    u[0] = u[0] + wp.clamp(t[0].start[e, w], -SMALL, SMALL) * (real(2.0) * FOLLOWS / s[0].settings.dt[0])
-    q = wp.transpose(pushes) * t[0].centre[e, w] - u * t[0].stiff[0]
-    slope = mat33(real(0.0))
-    live = x[0].stood[w] >= STANDS
-    bound = t[0].bound[e, w]
-    if x[0].forced[w] == 1:  # as it was found to be, not as it would be at velocities that know nothing of it
-        state = t[0].state[e, w]
-        if state == STICKS:
-            return q, wp.identity(n=3, dtype=real), state
-        if state == SLIPS:
-            part = t[0].slip[e, w][0]
-            a = t[0].slip[e, w][1]
-            b = t[0].slip[e, w][2]
-            beside = (u[2] * a - u[1] * b) * part * t[0].stiff[0]
-            slope[0, 0] = real(1.0)
-            slope[1, 1] = part * b * b
-            slope[1, 2] = -part * a * b
-            slope[2, 1] = -part * a * b
-            slope[2, 2] = part * a * a
-            return vec3(q[0], bound * a + b * beside, bound * b - a * beside), slope, state
-        return vec3(), slope, state
-    if live:
-        bound = friction_of(x, e, w) * wp.max(q[0], real(0.0))
-    if q[0] <= real(0.0) and bound == real(0.0):
-        return vec3(), slope, int(OPEN)
-    size = wp.sqrt(q[1] * q[1] + q[2] * q[2])
-    lifted = q[0] <= real(0.0)
-    P = vec3(wp.max(q[0], real(0.0)), q[1], q[2])
-    if not lifted:
-        slope[0, 0] = real(1.0)
-    if size <= bound:
-        slope[1, 1] = real(1.0)
-        slope[2, 2] = real(1.0)
-        return P, slope, wp.where(lifted, int(LIFTED), int(STICKS))
-    a = q[1] / size
-    b = q[2] / size
-    part = bound / size
-    t[0].slip[e, w] = vec3(part, a, b)
-    if live:
-        slope[1, 0] = friction_of(x, e, w) * a
-        slope[2, 0] = friction_of(x, e, w) * b
-    slope[1, 1] = part * b * b
-    slope[1, 2] = -part * a * b
-    slope[2, 1] = -part * a * b
-    slope[2, 2] = part * a * a
-    return vec3(P[0], bound * a, bound * b), slope, wp.where(lifted, int(LIFTED), int(SLIPS))
-
-
-@wp.func
-def hold_at(x: wp.array(dtype=RopedTree), e: int, w: int):
-    """`law_at` of a point that sticks, whatever it bears."""
-    t = x[0].touch
-    asks, pushes = push_axes(x, e, w)
-    u = wp.transpose(asks) * (x[0].rope[0].work.v[e / MOST, w] - surface_speed(x, e, w))
-    return wp.transpose(pushes) * t[0].centre[e, w] - u * t[0].stiff[0], wp.identity(n=3, dtype=real), int(STICKS)
-
-
-@wp.func
 def friction_of(x: wp.array(dtype=RopedTree), e: int, w: int) -> real:
     """The coefficient of friction of a point."""
     mu = x[0].touch[0].mu[e, w]
@@ -180,54 +111,112 @@ def friction_of(x: wp.array(dtype=RopedTree), e: int, w: int) -> real:
 
 
 @wp.func
-def ask_contacts(x: wp.array(dtype=RopedTree), w: int, anew: bool) -> int:
-    """What the law makes of impulses at the velocities at hand; with `anew`, its derivative. How many points changed state."""
+def point_stiffness(x: wp.array(dtype=RopedTree), e: int, w: int) -> real:
+    """What a point resists by itself, kg: its mass, and pulls beside it that turn. By it speeds are weighed against impulses."""
+    s = x[0].rope
+    i = e / MOST
+    k = x[0].touch[0].rope_of[i]
+    turns = real(0.0)
+    first = s[0].ropes.first[k]
+    if i > first:
+        turns = wp.length(s[0].state.pull[i - 1, w]) / s[0].state.length[i - 1, w]
+    if i < first + s[0].state.segments[k, w]:
+        turns = turns + wp.length(s[0].state.pull[i, w]) / s[0].state.length[i, w]
+    return s[0].state.mass[i, w] + turns * (real(0.25) * s[0].h[w])
+
+
+@wp.func
+def speed_against(x: wp.array(dtype=RopedTree), e: int, w: int, asks: mat33) -> vec3:
+    """Velocity against the surface as the law takes it, in the axes of asking: small gaps and overlaps at the start in it."""
     t = x[0].touch
-    changed = int(0)
+    u = wp.transpose(asks) * (x[0].rope[0].work.v[e / MOST, w] - surface_speed(x, e, w))
+    u[0] = u[0] + wp.clamp(t[0].start[e, w], -SMALL, SMALL) * (real(2.0) * FOLLOWS / x[0].rope[0].settings.dt[0])
+    return u
+
+
+@wp.func
+def ask_contacts(x: wp.array(dtype=RopedTree), w: int):
+    """Impulses by the laws of the states at the velocities at hand, and by how much they fall with changes of these."""
+    t = x[0].touch
+    stiff = t[0].stiff[0]
     for m in range(t[0].live[w]):
         e = t[0].entry[m, w]
         if t[0].column[e, w] == 0:
             continue
-        before = t[0].slip[e, w]
-        P, slope, state = law_at(x, e, w)
-        if state == SLIPS and t[0].state[e, w] == SLIPS and x[0].forced[w] == 0:
-            now = t[0].slip[e, w]
-            if now[1] * before[1] + now[2] * before[2] < real(0.0):  # what slides sticks before it slides back
-                P, slope, state = hold_at(x, e, w)
-        if state != t[0].state[e, w]:
-            changed = changed + 1
-            t[0].state[e, w] = state
         asks, pushes = push_axes(x, e, w)
-        t[0].wanted[e, w] = pushes * P
-        if anew:
-            t[0].A[e, w] = pushes * (slope * wp.transpose(asks)) * t[0].stiff[0]
-    return changed
+        q = wp.transpose(pushes) * t[0].centre[e, w]
+        D = mat33(real(0.0))
+        P = vec3()
+        state = t[0].state[e, w]
+        if state != OPEN:
+            D[0, 0] = stiff
+            P = q
+        if state == STICKS:
+            D[1, 1] = stiff
+            D[2, 2] = stiff
+        if state == SLIPS:
+            mu = friction_of(x, e, w)
+            a = t[0].slip[e, w][1]
+            b = t[0].slip[e, w][2]
+            beside = wp.min(t[0].slip[e, w][0], stiff)
+            P = vec3(q[0], mu * q[0] * a, mu * q[0] * b)
+            D[1, 0] = mu * stiff * a
+            D[2, 0] = mu * stiff * b
+            D[1, 1] = beside * b * b
+            D[1, 2] = -beside * a * b
+            D[2, 1] = -beside * a * b
+            D[2, 2] = beside * a * a
+        t[0].wanted[e, w] = pushes * (P - D * speed_against(x, e, w, asks))
+        t[0].A[e, w] = pushes * D * wp.transpose(asks)
 
 
 @wp.func
-def take_impulses(x: wp.array(dtype=RopedTree), w: int):
-    """Impulses of contacts after a pass, as it took them to change."""
-    s = x[0].rope
+def judge_point(x: wp.array(dtype=RopedTree), e: int, w: int, P: vec3, u: vec3, off: real) -> int:
+    """The state that impulse and speed after a pass call for, `off` being by how much these speeds may be wrong, m/s."""
     t = x[0].touch
-    for m in range(t[0].live[w]):
-        e = t[0].entry[m, w]
-        if t[0].column[e, w] == 1:
-            P = t[0].wanted[e, w] - t[0].A[e, w] * s[0].work.dv[e / MOST, w]
-            t[0].impulse[e, w] = P
+    state = t[0].state[e, w]
+    if state == OPEN:
+        return wp.where(u[0] < -TINY, int(STICKS), int(OPEN))
+    if P[0] < real(0.0):
+        return int(OPEN)
+    bound = friction_of(x, e, w) * P[0]
+    if state == STICKS:
+        size = wp.sqrt(P[1] * P[1] + P[2] * P[2])
+        if size > bound * (real(1.0) + LITTLE):
+            t[0].slip[e, w] = vec3(t[0].stiff[0], P[1] / size, P[2] / size)
+            return int(SLIPS)
+        return int(STICKS)
+    weigh = point_stiffness(x, e, w)
+    q1 = P[1] - weigh * u[1]
+    q2 = P[2] - weigh * u[2]
+    size = wp.sqrt(q1 * q1 + q2 * q2)
+    if size <= bound * (real(1.0) + LITTLE) and u[1] * t[0].slip[e, w][1] + u[2] * t[0].slip[e, w][2] > off:
+        return int(STICKS)
+    if size > real(0.0):
+        part = wp.min(bound / size, real(1.0) - LITTLE)
+        t[0].slip[e, w] = vec3(part * weigh / (real(1.0) - part), q1 / size, q2 / size)
+    return int(SLIPS)
 
 
 @wp.func
-def go_on(x: wp.array(dtype=RopedTree), w: int):
-    """Passes go on from the impulses, and bounds of friction, that they led to."""
+def take_impulses(x: wp.array(dtype=RopedTree), w: int, off: real) -> int:
+    """Impulses of contacts after a pass, and states for the next; returns how many points changed theirs."""
     t = x[0].touch
+    changed = int(0)
     for m in range(t[0].live[w]):
         e = t[0].entry[m, w]
         if t[0].column[e, w] == 1:
-            P = t[0].impulse[e, w]
-            _asks, pushes = push_axes(x, e, w)
-            n = wp.max(wp.dot(P, vec3(pushes[0, 0], pushes[1, 0], pushes[2, 0])), real(0.0))
-            t[0].bound[e, w] = friction_of(x, e, w) * n
+            P = t[0].wanted[e, w] - t[0].A[e, w] * x[0].rope[0].work.dv[e / MOST, w]
+            asks, pushes = push_axes(x, e, w)
+            state = judge_point(x, e, w, wp.transpose(pushes) * P, speed_against(x, e, w, asks), off)
+            if state != t[0].state[e, w]:
+                changed = changed + 1
+                t[0].state[e, w] = state
+            if state == OPEN:
+                P = vec3()
             t[0].centre[e, w] = P
+            t[0].impulse[e, w] = P
+    return changed
 
 
 @wp.func

@@ -127,8 +127,8 @@ class Trees:
 
             if touches(self.model):
                 self.touching = touch_table(self.model, None)
-            self.closures += ends_of(self.model.ropes, self.plan.link_of)
-        self.loose: set[int] = set()  # joints that may be disabled: in paths of rows they have room for all axes
+            self.closures += ends_of(self.model.ropes, self.plan)
+        self.loose = set(loose)
         m = self.model
         self.measures = m.ropes is None and not (m.bodies.motion.numpy() == KINEMATIC).any()
         """Whether steps measure the energy that is given: all but that of bodies on prescribed motions, and of ropes."""
@@ -294,7 +294,7 @@ class Trees:
             from sharnir.engine.direct.roped_steps import bind
 
             touch = None if self.touching is None else (self.touching, solver.collider.array)
-            roped, self._kept_ropes = bind(t, self._tables, m, state, control, self.plan.link_of, solver.rope_caps, touch)
+            roped, self._kept_ropes = bind(t, self._tables, m, state, control, self.plan, solver.rope_caps, touch)
             self._kept = roped
             return alone(roped, RopedTree, device), t
         return alone(t, TreeStep, device), t
