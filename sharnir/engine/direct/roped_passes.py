@@ -177,19 +177,18 @@ def roped_follow(x: wp.array(dtype=RopedTree), w: int, made: int, changed: int) 
             s[0].body.dw[b, w] = (more + wp.cross(was, more)) * (per / (real(1.0) + wp.dot(was, was)))
             scale = wp.max(scale, wp.length(s[0].body.v[b, w]))
     follow_ropes(x, w, real(4.0) / h)
-    if x[0].touches == 1:
     hold_driven_ties(s, w)
     change = real(0.0)
     for k in range(s[0].ropes.count):
         change = worse(change, s[0].work.change[k, w])
         scale = wp.max(scale, s[0].work.speed[k, w])
     if x[0].touches == 1:
-        x[0].turned[w] = x[0].turned[w] + take_impulses(x, w, wp.where(made < 2, ANY, real(3.0) * change))
+        x[0].turned[w] = x[0].turned[w] + take_impulses(x, w, wp.where(x[0].stood[w] < 2, ANY, real(3.0) * change))
     rounding = (ropes_length(s, w) + far) * (real(EPSILON) / h)
     enough = wp.max(s[0].settings.tolerance[0] * scale, LEFT * rounding)
     judge_passes(x, w, change, scale, enough, made, changed)
     if x[0].touches == 1:
-        judge_contacts(x, w, made)
+        judge_contacts(x, w)
     x[0].last[w] = change
     if change <= enough:
         return real(0.0)
@@ -209,7 +208,7 @@ def judge_passes(x: wp.array(dtype=RopedTree), w: int, change: real, scale: real
     far = bool(made >= LONGEST)
     if far and change < CURBED * x[0].last[w]:  # unless a few more will do
         far = change * wp.pow(change / x[0].last[w], MORE) > enough
-    parts = x[0].stalls[w] > STALLED or far or (change >= WILD * scale + enough and (x[0].touches == 0 or made >= SETTLES))
+    parts = x[0].stalls[w] > STALLED or far or change >= WILD * scale + enough
     if parts or change <= wp.max(FINE * scale, NEAR * enough) or (change <= ROUGH * scale and x[0].judged[w] < ROUGHLY):
         off = real(0.0)
         if not parts:
@@ -227,10 +226,10 @@ def judge_passes(x: wp.array(dtype=RopedTree), w: int, change: real, scale: real
 
 
 @wp.func
-def judge_contacts(x: wp.array(dtype=RopedTree), w: int, made: int):
+def judge_contacts(x: wp.array(dtype=RopedTree), w: int):
     """Points of contact that changed their state ask for another pass; not for ever."""
     x[0].stood[w] = x[0].stood[w] + 1
-    if made < SETTLES:
+    if x[0].stood[w] < SETTLES:
         x[0].stalls[w] = 0
     if x[0].turned[w] > 0:
         x[0].wrong[w] = x[0].wrong[w] + 1

@@ -1,11 +1,18 @@
 """Ropes that touch shapes which do not yield, in the passes of trees on which they hang (theory: ropes that touch).
 
-The law asks for the speed u at the end of a step: P = Π(P − σ u), u against the surface by its normal n₁ there, P along the mean
-n̄ of the normals at start and end, so that what slides around a drum does no work across it. Π is onto P_n ≥ 0, and across n onto
-a disc: while points change their states (`turned`) its radius is that of the passes before, once all stand (`STANDS`) it is μ P_n
-of the same pass. A pass takes Π for linear: a point's impulse is then less by A δv, an inertia A that the elimination along the
-rope has besides its own, and P on the right is that of the last pass in which nothing changed its state. σ is large beside all
-masses: a pass leaves a thousandth of what was missed.
+The law asks for the speed u at the end of a step, against the surface by its normal n₁ there; the impulse P acts along the mean n̄
+of the normals at start and end, so that what slides around a drum does no work across it. In a pass each point has a state, and a
+law that is linear in u, exact for that state, with P and the direction t of sliding friction as the pass before left them:
+
+    open     P = 0
+    sticks   P ← P − σ u
+    slips    P_n ← P_n − σ u_n,  P_t = μ P_n t − β b (b·u),  b = n̄ × t,  with the same P_n: not symmetric.
+
+σ is large beside all masses. A point's impulse is then less by A δv, an inertia A that the elimination along the rope has besides
+its own. After a pass states, t and β are judged by the impulse and the speed which it led to: with q = P_t − s u_t, t is along q
+and β = s μP_n/(|q| − μP_n). The weight s is what a point resists by itself, its mass and ¼h times the pulls beside it over their
+lengths: by a larger one t turns to and fro, for a light rope under tension is orders stiffer across than its mass. What slides
+sticks before it slides back, but not while speeds are wrong by more than they reverse.
 
 What touches at the start of a step, or overlaps at its end, acts. What is left of an overlap is taken back by displacements of
 links and ropes together (`roped_closing`), gaps and overlaps of less than `SMALL` by speeds.
@@ -122,7 +129,7 @@ def point_stiffness(x: wp.array(dtype=RopedTree), e: int, w: int) -> real:
         turns = wp.length(s[0].state.pull[i - 1, w]) / s[0].state.length[i - 1, w]
     if i < first + s[0].state.segments[k, w]:
         turns = turns + wp.length(s[0].state.pull[i, w]) / s[0].state.length[i, w]
-    return s[0].state.mass[i, w] + turns * (real(0.25) * s[0].h[w])
+    return s[0].work.mass[i, w] + turns * (real(0.25) * s[0].h[w])
 
 
 @wp.func

@@ -307,7 +307,7 @@ if (verdict > 0) { pass = -1; continue; }
 if (both.wrong.data[w] > 0) { changed += both.wrong.data[w]; pass = 0; }
 const real rate = change/before;  // the next pass will do with the factors of ropes that there are, where it is the last,
 const bool steady = change < real(1e8)*tolerance && rate > real(0.05) && rate < real(0.6);  // or bending makes new ones no better
-both.again.data[w] = pass > 1 && changed == 0 && (steady || change*rate*rate*rate <= tolerance); }""")
+both.again.data[w] = pass > 1 && changed == 0 && both.touches == 0 && (steady || change*rate*rate*rate <= tolerance); }""")
 
     def rounds(self) -> Iterator[Any]:
         """The rounds in which velocities are projected."""
