@@ -42,6 +42,31 @@ def surface_speed(x: wp.array(dtype=RopedTree), e: int, w: int) -> vec3:
 
 
 @wp.func
+def friction_of(x: wp.array(dtype=RopedTree), e: int, w: int) -> real:
+    """The coefficient of friction of a point."""
+    mu = x[0].touch[0].mu[e, w]
+    if mu < FRICTIONLESS:
+        return real(0.0)
+    return mu
+
+
+@wp.func
+def begin_push(x: wp.array(dtype=RopedTree), e: int, w: int, u: vec3) -> int:
+    """The state of a point that begins to push: that of the point alone, which stops at once where friction can stop it.
+
+    u: its velocity before that, in the axes of asking. A point that slides begins without an impulse, against its speed: points
+    that all hold with a taut rope between them would contradict it.
+    """
+    speed = wp.sqrt(u[1] * u[1] + u[2] * u[2])
+    if speed <= friction_of(x, e, w) * wp.max(-u[0], real(0.0)):
+        return int(STICKS)
+    x[0].touch[0].slip[e, w] = vec3(real(0.0), real(1.0), real(0.0))
+    if speed > real(0.0):
+        x[0].touch[0].slip[e, w] = vec3(real(0.0), -u[1] / speed, -u[2] / speed)
+    return int(SLIPS)
+
+
+@wp.func
 def begin_contacts(x: wp.array(dtype=RopedTree), w: int):
     """All points of contact that ropes may have in this part of the step, with the impulses of the last one."""
     s = x[0].rope
@@ -63,14 +88,17 @@ def begin_contacts(x: wp.array(dtype=RopedTree), w: int):
             asks, pushes = push_axes(x, e, w)
             along = wp.transpose(pushes) * P
             size = wp.sqrt(along[1] * along[1] + along[2] * along[2])
-            if t[0].state[e, w] != SLIPS or along[0] <= real(0.0) or size == real(0.0):
-                t[0].state[e, w] = STICKS
-            else:
-                u = wp.transpose(asks) * t[0].came[e, w]
+            u = wp.transpose(asks) * t[0].came[e, w]
+            if along[0] <= real(0.0):
+                t[0].state[e, w] = begin_push(x, e, w, u)
+            elif t[0].state[e, w] == SLIPS and size > real(0.0):
                 speed = wp.sqrt(u[1] * u[1] + u[2] * u[2]) + TINY
                 t[0].slip[e, w] = vec3(size / speed, along[1] / size, along[2] / size)
-        else:
-            t[0].state[e, w] = STICKS  # once it acts
+            else:
+                t[0].state[e, w] = STICKS
+        else:  # once it acts
+            axes, _ = push_axes(x, e, w)
+            t[0].state[e, w] = begin_push(x, e, w, wp.transpose(axes) * t[0].came[e, w])
         t[0].impulse[e, w] = t[0].centre[e, w]
 
 
@@ -106,15 +134,6 @@ def push_axes(x: wp.array(dtype=RopedTree), e: int, w: int):
     mean = wp.normalize(mean)
     t1 = wp.normalize(t1 - mean * wp.dot(mean, t1))
     return asks, wp.matrix_from_cols(mean, t1, wp.cross(mean, t1))
-
-
-@wp.func
-def friction_of(x: wp.array(dtype=RopedTree), e: int, w: int) -> real:
-    """The coefficient of friction of a point."""
-    mu = x[0].touch[0].mu[e, w]
-    if mu < FRICTIONLESS:
-        return real(0.0)
-    return mu
 
 
 @wp.func
@@ -183,7 +202,9 @@ def judge_point(x: wp.array(dtype=RopedTree), e: int, w: int, P: vec3, u: vec3, 
     t = x[0].touch
     state = t[0].state[e, w]
     if state == OPEN:
-        return wp.where(u[0] < -TINY, int(STICKS), int(OPEN))
+        if u[0] < -TINY:
+            return begin_push(x, e, w, u)
+        return int(OPEN)
     if P[0] < real(0.0):
         return int(OPEN)
     bound = friction_of(x, e, w) * P[0]
