@@ -14,6 +14,10 @@ and β = s μP_n/(|q| − μP_n). The weight s is what a point resists by itself
 lengths: by a larger one t turns to and fro, for a light rope under tension is orders stiffer across than its mass. What slides
 sticks before it slides back, but not while speeds are wrong by more than they reverse.
 
+What begins to push does so as its point alone would: it sticks where friction can stop it as it comes in, |u_t| ≤ μ|u_n|, and
+else slides against u_t, P = 0 and β = 0 at first. If all points that land stuck in that pass, taut links between them, whose
+lengths ask for mean speeds, would contradict u = 0; their impulses grow with σ, and states turn to and fro.
+
 What touches at the start of a step, or overlaps at its end, acts. What is left of an overlap is taken back by displacements of
 links and ropes together (`roped_closing`), gaps and overlaps of less than `SMALL` by speeds.
 """
