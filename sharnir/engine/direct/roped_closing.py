@@ -106,6 +106,7 @@ def roped_stand_closing(x: wp.array(dtype=RopedTree), w: int, h: real):
             put_rows(x, k, w, arm, arm, held, held, real(1.0))
             put_gaps(x, k, w, s[0].work.g[k, w] * -scale)
         stand_winch_closing(x, k, w)
+    take_back_impulses(s, w)  # the last round displaces nothing more
 
 
 @wp.func
