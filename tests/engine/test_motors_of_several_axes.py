@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_tree_rows import body, both
+from test_tree_rows import body, simulate
 
 import sharnir as sh
 from sharnir.engine.tree.forest import HINGE, LAWS, SLIDER, SLIDES, TURNS, Forest, Link
@@ -55,7 +55,7 @@ JOINTS = {
 
 
 @pytest.mark.parametrize("name", JOINTS)
-def test_motors_do_what_they_did(name, monkeypatch):
+def test_motors_do_what_they_did(name, stored):
     def make():
         scene = sh.Scene(gravity=(1.0, 2.0, -9.0))
         body(scene, "a", (0.3, 0.1, 0))
@@ -64,17 +64,17 @@ def test_motors_do_what_they_did(name, monkeypatch):
         scene.add_joint("k", sh.Revolute("y"), "a", "b", position=(0.45, 0.1, 0))
         return scene
 
-    lean, old = both(monkeypatch, make, dt=1e-3)
-    n = lean.joint("j").kind.v_size
-    for sim in (lean, old):
-        sim.joint("j").drive.voltage = np.array([6.0, -3.0, 4.0])[:n]
-        sim.step(30)
-    np.testing.assert_allclose(lean.state.position.numpy(), old.state.position.numpy(), atol=1e-9)
-    np.testing.assert_allclose(lean.state.current.numpy(), old.state.current.numpy(), rtol=1e-6, atol=1e-7)
-    assert np.abs(lean.state.current.numpy()[:n]).min() > 0.1
-    kept = lean.snapshot()
-    lean.step(3)
-    after = lean.state.position.numpy()
-    lean.restore(kept)
-    lean.step(3)
-    np.testing.assert_array_equal(lean.state.position.numpy(), after)
+    sim = simulate(make())
+    n = sim.joint("j").kind.v_size
+    sim.joint("j").drive.voltage = np.array([6.0, -3.0, 4.0])[:n]
+    sim.step(30)
+    stored.meets(sim.state.position.numpy(), 1e-9, "positions")
+    current = sim.state.current.numpy()
+    np.testing.assert_allclose(current, stored.next(current), rtol=1e-6, atol=1e-7)
+    assert np.abs(current[:n]).min() > 0.1
+    kept = sim.snapshot()
+    sim.step(3)
+    after = sim.state.position.numpy()
+    sim.restore(kept)
+    sim.step(3)
+    np.testing.assert_array_equal(sim.state.position.numpy(), after)
