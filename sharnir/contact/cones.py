@@ -46,9 +46,8 @@ REPORTED = {
     "single": 80.0,
 }  # times the same speeds: a smaller error counts as converged. In single precision
 # such a speed is 4 roundings of the scene's speed; the solver aims at it, but sums over coupled links are less exact than that
-REDUCED, NEAR_ENOUGH = 1e-3, {"double": 1e-8, "single": 1e-4}  # what an iteration in a step leaves of the error that it found:
-# passes of the step that follow find the rest of it, reduced as their own errors are. The last pass leaves no more than the
-# second number of the error without impulses
+REDUCED, NEAR_ENOUGH = 1e-5, {"double": 1e-8, "single": 1e-4}  # what an iteration in a step leaves of the error that it found,
+# and at most of that without impulses: passes of the step that follow find the rest of it, reduced as their own errors are
 AS_FOUND = {"double": 1e-10, "single": 1e-5}  # error up to which impulses stay as they are: rounding of gaps, which is not
 # to be met by impulses that rows which depend on each other leave open, would change these in every pass
 SMOOTH, SMOOTHEST, FALLS = 1e-4, 0.1, 0.2  # μ to begin with, at least and at most, of the scale; what a step leaves of it
@@ -166,7 +165,6 @@ SOLVER = r"""
 int swept = 0; bool helped = false;  // sweeps in the step that is made, and whether Newton's iteration helped them
 bool weighed = false, opened = false, massed = false;  // whether own responses, errors without impulses, and M are known
 bool by_left = false;  // whether h takes the place of J
-bool rough = false;  // whether another pass has to follow: more is left than the last one may leave
 // L⁻¹ and L⁻ᵀ of what is in `eta`: what impulses leave on the joints' own equations, and speeds, of what joints do by themselves
 const auto leave_on = [&](const int rows, const int speeds, const int begin, const int end) apart {
 for (int d = begin; d < end; ++d) { const int row = own_start[d]; real sum = cone_eta(d);
@@ -276,14 +274,12 @@ const auto at_p = [&](int r) -> real& { return cone_p(r); }; const auto at_u = [
 const auto at_f = [&](int r) -> real& { return cone_f(r); }; const auto at_trial = [&](int r) -> real& { return cone_trial(r); };
 const auto at_trial_u = [&](int r) -> real& { return cone_trial_u(r); };
 const auto at_trial_f = [&](int r) -> real& { return cone_trial_f(r); };
-// whether a point sticks, by its projection: then ũ = 0 is u = 0, without the kink that |(u₁, u₂)| has there
-const auto sticks = [&](const real* rates) { return mu == real(0.0) && rates[0] == real(1.0) && rates[2] == real(1.0); };
 // g and G of an element from B dp + Q T du/w = −f, where Q is the derivative of the projection, T = E + n dᵀ that of ũ, S the
 // compliance; B = E − Q + Q (R + T S)/w
 const auto answer = [&](int e) apart { const int r = element[e], size = rows_of(e); const real w = cone_weight(r);
 real q[3], rates[5]; const real pull = hold*w;
 const real slide = size == 3 ? wp::sqrt(cone_u(r + 1)*cone_u(r + 1) + cone_u(r + 2)*cone_u(r + 2)) : real(0.0);
-real by_slide = slide > real(0.0) ? real(1.0)/slide : real(0.0);
+const real by_slide = slide > real(0.0) ? real(1.0)/slide : real(0.0);
 for (int k = 0; k < size; ++k) q[k] = cone_p(r + k) - (cone_u(r + k) + (k == 0 ? slide : real(0.0)))/w;
 const bool moves = project(r, size, mu*scale/wp::sqrt(w), q, rates);
 cone_part(r) = moves ? real(1.0) : real(0.0);
@@ -291,8 +287,6 @@ if (!moves) { for (int k = 0; k < size; ++k) { cone_g(r + k) = -cone_f(r + k);
 cone_G0(r + k) = cone_G1(r + k) = cone_G2(r + k) = real(0.0); } return; }
 if (size == 1) { const real Q = rates[0], B = real(1.0) - Q + Q*(pull + soft_of(r))/w; cone_g(r) = -cone_f(r)/B;
 cone_B0(r) = real(1.0)/B; cone_G0(r) = Q/(w*B); cone_G1(r) = cone_G2(r) = real(0.0); return; }
-real f_0 = cone_f(r);
-if (error <= <NEW>*scale && sticks(rates)) { cone_part(r) = real(2.0); f_0 -= slide/w; by_slide = real(0.0); }
 const real d1 = cone_u(r + 1)*by_slide, d2 = cone_u(r + 2)*by_slide, x = rates[3], y = rates[4];
 const real along = rates[0], across = rates[2], mixed = rates[1];
 const real Q[3][3] = {{along, mixed*x, mixed*y}, {mixed*x, along*x*x + across*y*y, (along - across)*x*y},
@@ -307,7 +301,7 @@ const int a = (i + 1) % 3, b = (i + 2) % 3, x = (j + 1) % 3, y = (j + 2) % 3;
 C[j][i] = B[a][x]*B[b][y] - B[a][y]*B[b][x]; }
 const real by = real(1.0)/(B[0][0]*C[0][0] + B[0][1]*C[1][0] + B[0][2]*C[2][0]);
 for (int i = 0; i < 3; ++i) { real G[3], sum = real(0.0);
-for (int k = 0; k < 3; ++k) sum -= C[i][k]*(k == 0 ? f_0 : cone_f(r + k));
+for (int k = 0; k < 3; ++k) sum -= C[i][k]*cone_f(r + k);
 for (int j = 0; j < 3; ++j) { G[j] = real(0.0); for (int k = 0; k < 3; ++k) G[j] += C[i][k]*A[k][j]; }
 cone_B0(r + i) = C[i][0]*by; cone_B1(r + i) = C[i][1]*by; cone_B2(r + i) = C[i][2]*by;
 cone_g(r + i) = sum*by; cone_G0(r + i) = G[0]*by; cone_G1(r + i) = G[1]*by; cone_G2(r + i) = G[2]*by; } };
@@ -484,14 +478,9 @@ hold = <NEAREST>; return false; };
 // a step with the factors and the derivatives of another one: whether it left little of the error
 const auto step_again = [&]() apart -> bool {
 for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e);
-real f_0 = cone_f(r);
-if (cone_part(r) == real(2.0)) { const real w = cone_weight(r); real q[3], rates[5];  // 3 rows
-const real slide = wp::sqrt(cone_u(r + 1)*cone_u(r + 1) + cone_u(r + 2)*cone_u(r + 2));
-for (int k = 0; k < rs; ++k) q[k] = cone_p(r + k) - (cone_u(r + k) + (k == 0 ? slide : real(0.0)))/w;
-if (project(r, rs, real(0.0), q, rates) && sticks(rates)) f_0 -= slide/w; }
 for (int i = 0; i < rs; ++i) { real g = cone_f(r + i);
 if (cone_part(r) > real(0.0)) g = rs == 1 ? cone_B0(r)*cone_f(r)
-: cone_B0(r + i)*f_0 + cone_B1(r + i)*cone_f(r + 1) + cone_B2(r + i)*cone_f(r + 2);
+: cone_B0(r + i)*cone_f(r) + cone_B1(r + i)*cone_f(r + 1) + cone_B2(r + i)*cone_f(r + 2);
 cone_g(r + i) = -g; } }
 take_direction();
 const real now = try_part(real(1.0));
@@ -554,9 +543,8 @@ const bool known = open_island(island, false);
 const bool as_found = error <= wp::max(<AS_FOUND>*scale, <LEFT>*least)
 || (how > <NEWTON> && error <= (last || opened ? real(1.0) : <CALM>)*sought*usual);
 if (!as_found) { if (!known) open_island(island, true);
-if (how == <JOINTED>) { const real most = wp::max(least, <NEAR_ENOUGH>*scale);
-if (!last) least = wp::max(least, wp::max(<REDUCED>*error, <AS_FOUND>*scale));
-solve_jointed(island); rough = rough || (error > most && error <= least); }
+if (how == <JOINTED>) { if (!last) least = wp::max(least, wp::clamp(<REDUCED>*error, <AS_FOUND>*scale, <NEAR_ENOUGH>*scale));
+solve_jointed(island); }
 else solve_free(island, how); }
 hold = <NEAREST>;
 const real none = wp::max(wp::max(real(1.0), <LEFT>)*least, <REPORTED>*cone_least(island));  // less counts as converged

@@ -504,8 +504,6 @@ class Emitted(Stage):
                 p.say(f"const bool factor = pass == 0 || changed > 0{stale}; one = patience == 0; wrong = 0; changed = 0;")
             else:
                 p.say("const bool factor = pass == 0;")
-            if self.laws_are_rows:
-                p.say("rough = false;")
             yield True
             if laws:
                 p.say(f"if (patience > 0) --patience; if (wrong < fewest) {{ fewest = wrong; patience = {PATIENCE}; }}")
@@ -515,8 +513,7 @@ class Emitted(Stage):
                 p.say("else { ++stalls; pass = 1; } }")
             if self.laws_are_rows:
                 p.say(f"stale = pass > 1 && !(change <= real({STALE_WITH_ROPES if self.ropes else 0.5})*before);")
-            exact = " && !rough" if self.laws_are_rows else ""
-            settled: Any = value(f"(changed == 0{exact})", "bool") if laws else True
+            settled: Any = value("(changed == 0)", "bool") if laws else True
             change, before = p.read("change"), p.read("before")
             p.leave(is_converged(value("(pass == 0)", "bool"), change, before, value("tolerance"), value("rounding")) & settled)
             p.say(f"const bool diverges = !(change < real({FARTHEST}));")
