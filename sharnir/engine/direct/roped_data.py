@@ -36,6 +36,7 @@ OF_ROWS = wp.constant(sum(LINK_FIELDS.values()))
 AT_ORIGIN = wp.constant(offsets(LINK_FIELDS)["origin"])
 HUNG, END, ROW, ROW_RATE, ROW_SOFT, ROW_GAP = (wp.constant(k) for k in (HUNG_SIZE, END_SIZE, PER_ROW, RATE, SOFT, GAP))
 WINCH, WINCH_DRIVES, WINCH_LEADS, CROSS = (wp.constant(k) for k in (WINCH_SIZE, DRIVES, LEADS, CROSS_SIZE))
+LAST, TIE, TURN = (wp.constant(k) for k in range(3))  # kinds of a hold: a last end, a tie, the orientation of a last end
 
 
 @wp.struct
@@ -50,7 +51,7 @@ class RopedTree:
     held_link: wp.array(dtype=wp.int32)  # −1: it does not yield
     link_of: wp.array(dtype=wp.int32)  # [body] −1: likewise
     holds: wp.int32  # where links hold ropes beside their first ends (`roped_holds`)
-    hold_kind: wp.array(dtype=wp.int32)  # [hold]
+    hold_kind: wp.array(dtype=wp.int32)  # [hold] LAST, TIE or TURN
     hold_rope: wp.array(dtype=wp.int32)  # [hold]
     hold_tie: wp.array(dtype=wp.int32)  # [hold] which tie, or −1
     hold_link: wp.array(dtype=wp.int32)  # [hold]
@@ -313,7 +314,7 @@ def take_turns(x: wp.array(dtype=RopedTree), w: int):
     """Interfaces of clamped last ends, out of the elimination into rows."""
     s = x[0].rope
     for h in range(x[0].holds):
-        if x[0].hold_kind[h] == 2:
+        if x[0].hold_kind[h] == TURN:
             k = x[0].hold_rope[h]
             i = s[0].ropes.first[k] + s[0].state.segments[k, w]
             x[0].hold_L[h, w] = root_of(s[0].work.K[i, w])
@@ -326,13 +327,13 @@ def pull_holds(x: wp.array(dtype=RopedTree), w: int, per: real):
     s = x[0].rope
     for h in range(x[0].holds):
         k = x[0].hold_rope[h]
-        if x[0].hold_kind[h] == 1:
+        if x[0].hold_kind[h] == TIE:
             t = x[0].hold_tie[h]
             mu = row_impulse(x, h, w) * -per
             s[0].state.tie_force[t, w] = s[0].state.tie_force[t, w] + mu
             i = s[0].ropes.tie_slot[t]
             s[0].work.tie_p[i, w] = s[0].work.tie_p[i, w] - mu
-        elif x[0].hold_kind[h] == 2:
+        elif x[0].hold_kind[h] == TURN:
             i = s[0].ropes.first[k] + s[0].state.segments[k, w]
             s[0].work.e[i, w] = s[0].work.e[i, w] + x[0].hold_L[h, w] * row_impulse(x, h, w) * per
 

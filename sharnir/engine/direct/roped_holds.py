@@ -13,6 +13,9 @@ from sharnir.engine.direct.roped_data import (
     AT_COM,
     AT_W,
     CROSS,
+    LAST,
+    TIE,
+    TURN,
     HoldRow,
     RopedTree,
     end_com,
@@ -27,8 +30,6 @@ from sharnir.engine.rope.chain import SLACK, is_slack
 from sharnir.engine.rope.data import BODY, DRIVEN, UNHELD, RopeStep
 from sharnir.engine.rope.terms import skew, times_skew
 from sharnir.engine.tree.runtime import recall_triple
-
-LAST, TIE, TURN = (wp.constant(k) for k in range(3))  # kinds of a hold: a last end, a tie, the orientation of a last end
 
 
 @wp.struct

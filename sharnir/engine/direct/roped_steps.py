@@ -8,8 +8,7 @@ import warp as wp
 from sharnir.core.kernel_cache import emitted
 from sharnir.core.types import EPSILON, PRECISION, alone, inline_less, real
 from sharnir.engine.direct.roped import roped_calls
-from sharnir.engine.direct.roped_data import RopedTree
-from sharnir.engine.direct.roped_holds import LAST, TIE, TURN
+from sharnir.engine.direct.roped_data import LAST, TIE, TURN, RopedTree
 from sharnir.engine.direct.roped_winch import start_drums
 from sharnir.engine.rope.data import BODY, DRIVEN, LOOP, PORT, RopeSettings, RopeStep, RopeTable
 from sharnir.engine.rope.data import ROPE as HUNG_ON
