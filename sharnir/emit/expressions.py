@@ -2,15 +2,17 @@
 
 An `Expression` is a node of a graph: an operation and its arguments, each an `Expression` or a float. Operations with the
 constants 0 and ±1 fold, equal nodes are the same object. `Program` prints the graph as C++.
+
+A `Dual` is a number or expression with its rate of change; all functions here take it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Union
+from typing import Any, Union
 
-Scalar = Union[float, "Expression"]
+Scalar = Union[float, "Expression", "Dual"]
 Condition = Union[bool, "Expression"]
 
 _nodes: dict[tuple[object, ...], Expression] = {}  # one object for equal operations on equal arguments
@@ -25,23 +27,27 @@ class Expression:
     __slots__ = ("__weakref__", "args", "kind", "op")
 
     def __init__(self, op: str, args: tuple[object, ...], kind: str) -> None:
-        self.op, self.args, self.kind = op, args, kind  # kind: "real", "bool" or "int"
+        self.op, self.args, self.kind = op, args, kind  # kind: "real", "bool", "int" or "reals", some at once
 
     def __add__(self, other: Scalar) -> Scalar:
         if isinstance(other, Expression):
             return sub(self, other.args[0]) if other.op == "neg" else node("+", self, other)
+        if isinstance(other, Dual):
+            return NotImplemented
         return self if other == 0.0 else node("+", self, float(other))
 
     def __radd__(self, other: float) -> Scalar:
         return self if other == 0.0 else node("+", float(other), self)
 
     def __sub__(self, other: Scalar) -> Scalar:
-        return sub(self, other)
+        return NotImplemented if isinstance(other, Dual) else sub(self, other)
 
     def __rsub__(self, other: float) -> Scalar:
         return -self if other == 0.0 else node("-", float(other), self)
 
     def __mul__(self, other: Scalar) -> Scalar:
+        if isinstance(other, Dual):
+            return NotImplemented
         if not isinstance(other, Expression):
             if other == 0.0:
                 return 0.0
@@ -59,6 +65,8 @@ class Expression:
     __rmul__ = __mul__
 
     def __truediv__(self, other: Scalar) -> Scalar:
+        if isinstance(other, Dual):
+            return NotImplemented
         if not isinstance(other, Expression):
             return self * (1.0 / other)
         return node("/", self, other)
@@ -70,16 +78,16 @@ class Expression:
         return self.args[0] if self.op == "neg" else node("neg", self)  # type: ignore[return-value]
 
     def __lt__(self, other: Scalar) -> Expression:
-        return node("<", self, other, kind="bool")
+        return node("<", self, value_of(other), kind="bool")
 
     def __le__(self, other: Scalar) -> Expression:
-        return node("<=", self, other, kind="bool")
+        return node("<=", self, value_of(other), kind="bool")
 
     def __gt__(self, other: Scalar) -> Expression:
-        return node(">", self, other, kind="bool")
+        return node(">", self, value_of(other), kind="bool")
 
     def __ge__(self, other: Scalar) -> Expression:
-        return node(">=", self, other, kind="bool")
+        return node(">=", self, value_of(other), kind="bool")
 
     def __and__(self, other: Condition) -> Condition:
         if isinstance(other, Expression):
@@ -111,7 +119,8 @@ def node(op: str, *args: object, kind: str = "real") -> Expression:
     key = (op, kind, *(id(a) if isinstance(a, Expression) else a for a in args))
     found = _nodes.get(key)
     if found is None:
-        found = _nodes[key] = Expression(op, args, kind)
+        many = kind == "real" and any(isinstance(a, Expression) and a.kind == "reals" for a in args)
+        found = _nodes[key] = Expression(op, args, "reals" if many else kind)
     return found
 
 
@@ -140,11 +149,102 @@ def sub(a: Scalar, b: object) -> Scalar:
     return a + -float(b)  # type: ignore[arg-type, operator]
 
 
+class Dual:
+    """A value, and its rate of change along a direction, or along many: an array."""
+
+    __slots__ = ("rate", "value")
+    __array_ufunc__ = None
+
+    def __init__(self, value: Any, rate: Any) -> None:
+        self.value, self.rate = value, rate
+
+    def __add__(self, other: Any) -> Any:
+        return dual(self.value + value_of(other), plus(self.rate, rate_of(other)))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Any:
+        return Dual(-self.value, -self.rate)
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -other
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other
+
+    def __mul__(self, other: Any) -> Any:
+        x, y = value_of(other), rate_of(other)
+        return dual(self.value * x, plus(times(self.rate, x), times(y, self.value)))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        return self * (1.0 / other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        inverse = 1.0 / self.value
+        return dual(inverse, times(self.rate, -(inverse * inverse))) * other
+
+    def __lt__(self, other: Any) -> Any:
+        return self.value < value_of(other)
+
+    def __le__(self, other: Any) -> Any:
+        return self.value <= value_of(other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self.value > value_of(other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self.value >= value_of(other)
+
+    def __repr__(self) -> str:
+        return f"Dual({self.value!r}, {self.rate!r})"
+
+
+def dual(value: Any, rate: Any) -> Any:
+    """A number with its rate; the number itself if the rate is known to be zero."""
+    return value if is_none(rate) else Dual(value, rate)
+
+
+def is_none(rate: Any) -> bool:
+    """Whether a rate is known to be zero."""
+    return isinstance(rate, float) and rate == 0.0
+
+
+def value_of(x: Any) -> Any:
+    """A number without its rate."""
+    return x.value if isinstance(x, Dual) else x
+
+
+def rate_of(x: Any) -> Any:
+    """The rate of a number."""
+    return x.rate if isinstance(x, Dual) else 0.0
+
+
+def plus(a: Any, b: Any) -> Any:
+    """The sum of two rates."""
+    return b if is_none(a) else a if is_none(b) else a + b
+
+
+def times(rate: Any, by: Any) -> Any:
+    """A rate times a number."""
+    return 0.0 if is_none(rate) or is_none(by) else rate * by
+
+
 # ---- functions ---------------------------------------------------------------------------------------------------------------
 
 
-def _function(name: str, compute: Callable[..., float]) -> Callable[..., Scalar]:
-    def apply(*args: Scalar) -> Scalar:
+def _function(name: str, compute: Callable[..., float], *slopes: Callable[..., Any]) -> Callable[..., Scalar]:
+    """A function of numbers; `slopes`: its derivatives by each of them, of its value and them."""
+
+    def apply(*args: Any) -> Any:
+        if any(isinstance(a, Dual) for a in args):
+            values = [value_of(a) for a in args]
+            out, rate = apply(*values), 0.0
+            for a, slope in zip(args, slopes, strict=True):
+                if isinstance(a, Dual):
+                    rate = plus(rate, times(a.rate, slope(out, *values)))
+            return dual(out, rate)
         if any(isinstance(a, Expression) for a in args):
             return node(name, *args)
         return compute(*args)
@@ -153,25 +253,34 @@ def _function(name: str, compute: Callable[..., float]) -> Callable[..., Scalar]
     return apply
 
 
-sqrt = _function("sqrt", math.sqrt)
-atan = _function("atan", math.atan)
-atan_root = _function("atan_root", lambda x: math.atan(math.sqrt(x)) / math.sqrt(x))  # atan(t)/t, of t²
-sin = _function("sin", math.sin)
-cos = _function("cos", math.cos)
-atan = _function("atan", math.atan)
-atan2 = _function("atan2", math.atan2)
-exp = _function("exp", math.exp)
-absolute = _function("abs", abs)
-maximum = _function("max", max)
-minimum = _function("min", min)
+sqrt = _function("sqrt", math.sqrt, lambda y, x: 0.5 / y)
+atan = _function("atan", math.atan, lambda y, x: 1.0 / (1.0 + x * x))
+# atan(t)/t, of t²
+atan_root = _function("atan_root", lambda x: math.atan(math.sqrt(x)) / math.sqrt(x), lambda y, x: (1.0 / (1.0 + x) - y) * 0.5 / x)
+sin: Callable[..., Any] = _function("sin", math.sin, lambda y, x: cos(x))
+cos: Callable[..., Any] = _function("cos", math.cos, lambda y, x: -sin(x))
+atan2 = _function("atan2", math.atan2, lambda _, y, x: x / (x * x + y * y), lambda _, y, x: -(y / (x * x + y * y)))
+exp = _function("exp", math.exp, lambda y, x: y)
+absolute = _function("abs", abs, lambda _, x: select(x < 0.0, -1.0, 1.0))
+maximum = _function("max", max, lambda _, x, y: select(x < y, 0.0, 1.0), lambda _, x, y: select(x < y, 1.0, 0.0))
+minimum = _function("min", min, lambda _, x, y: select(y < x, 0.0, 1.0), lambda _, x, y: select(y < x, 1.0, 0.0))
 
 
 def select(condition: Condition, yes: Scalar, no: Scalar) -> Scalar:
     """`yes` where the condition holds, else `no`; both are computed."""
+    if isinstance(yes, Dual) or isinstance(no, Dual):
+        found: Scalar = dual(select(condition, value_of(yes), value_of(no)), _select_rate(condition, rate_of(yes), rate_of(no)))
+        return found
     if isinstance(condition, Expression):
         if yes is no or (not isinstance(yes, Expression) and yes == no):
             return yes
         return node("?", condition, yes, no)
+    return yes if condition else no
+
+
+def _select_rate(condition: Condition, yes: Any, no: Any) -> Any:
+    if isinstance(condition, Expression):
+        return select(condition, yes, no)
     return yes if condition else no
 
 

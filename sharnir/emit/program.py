@@ -15,7 +15,7 @@ from sharnir.emit.expressions import Condition, Expression, Scalar, forget_nodes
 
 INFIX = {"+", "-", "*", "<", "<=", ">", ">=", "&&", "||"}
 LONGEST = 12  # operations in one printed expression; longer ones get constants for their parts
-TYPES = {"real": "real", "bool": "bool", "int": "int"}
+TYPES = {"real": "real", "bool": "bool", "int": "int", "reals": "reals"}
 NAMED = {"/": "quotient", "sqrt": "root", "atan_root": "atan_root"}  # operations that `QUOTIENTS` defines
 QUOTIENTS = """#if defined(__CUDA_ARCH__) && {doubles}
 const auto quotient = [](double a, double b) {{ double r; asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(b));
@@ -259,6 +259,10 @@ class Program:
         if e.op in ("+", "-"):
             return self._sum(e)
         a = [self._text(x) for x in e.args]
+        if e.op == "?" and e.kind == "reals":  # C++ chooses between numbers of one type
+            for k in (1, 2):
+                x = e.args[k]
+                a[k] = a[k] if isinstance(x, Expression) and x.kind == "reals" else f"(reals)({a[k]})"
         if e.op in INFIX:
             return f"({a[0]} {e.op} {a[1]})"
         if e.op == "neg":

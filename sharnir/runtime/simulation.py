@@ -6,7 +6,7 @@ Values have the shapes given below; with several worlds they get a leading world
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from sharnir.engine.rope.solver import SolverRope
     from sharnir.engine.sequential.solver import SolverSequential
     from sharnir.integrate.mechanics import Trajectory
+    from sharnir.runtime.linearization import Linearization
     from sharnir.view.video import Video
     from sharnir.view.viewer import Viewer
 
@@ -107,6 +108,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         "_commands",
         "_contact_monitor",
         "_content",
+        "_directions",
         "_epoch",
         "_forced",
         "_gears",
@@ -256,6 +258,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         self._ropes = {name: RopeView(self, i, name) for name, i in ropes.items()}
         self._contact_monitor = None if self.solver.collider is None else ContactMonitor(self)
         self._transaction = Transaction(self, *packed)
+        self._directions: Any = None  # what `linearize` follows through a step
         names = {i: name for name, i in self.model.body_names.items()}
         self._paths: list[Any] = [Follower(self, i, names[i], path) for i, path in self.model.paths.items()]
         self._air = Air(self, self.model.drag_areas) if self.model.drag_areas else None
@@ -422,6 +425,21 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
 
         with LOCK:
             return integration.integrate(self, t_end, times, options)
+
+    def linearize(self, inputs: Iterable[str] | None = None) -> Linearization:
+        """The derivative of the next step by the present state and by what acts: x₁ = A x₀ + B u about it, exactly.
+
+        It is that of the step's own equations in the active set that the step finds (friction that slides or holds, limits that
+        are met or not), for trees of joints with one axis and what acts on these, balls and bodies that float. The state stays as
+        it is.
+
+        Args:
+            inputs: what u has: "JOINT.effort" (or the joint's name alone), "JOINT.drive.position", "JOINT.drive.velocity",
+                "BODY.force", "BODY.torque"; the efforts of all joints with one axis unless given.
+        """
+        from sharnir.runtime.linearization import linearize
+
+        return linearize(self, inputs)
 
     @property
     def state(self) -> State:

@@ -23,7 +23,17 @@ from sharnir.emit.algebra import (
     skew,
     square,
 )
-from sharnir.emit.expressions import Expression, absolute, atan_root, clamp, maximum, minimum, select, sign
+from sharnir.emit.expressions import (
+    Expression,
+    absolute,
+    atan_root,
+    clamp,
+    maximum,
+    minimum,
+    select,
+    sign,
+    value_of,
+)
 from sharnir.engine.tree import history
 from sharnir.engine.tree.motors import hold_rotor, turn_rotor
 from sharnir.laws.axis import (
@@ -619,7 +629,7 @@ class Hinge(OneAxis):
 def arctangent_ratio(tt: Any) -> Any:
     """atan(t)/t of t² = tt: for |t| < 0.1 a series, which is exact to rounding there."""
     series = 1.0 - tt * (THIRD - tt * (FIFTH - tt * (SEVENTH - tt * NINTH)))
-    if not isinstance(tt, Expression) and tt < 0.01:
+    if not isinstance(value_of(tt), Expression) and tt < 0.01:
         return series
     return select(tt < 0.01, series, atan_root(tt))
 

@@ -303,21 +303,7 @@ def finish(tree: Any) -> None:
     """Twists and coordinates of the end of the step, and how the mean speeds of the next are guessed."""
     tree.clear_missed()
     for link in tree.links():
-        com = link.com_mean
-        gravity = tree.gravity
-        if tree.own_axes:
-            link.gravity = gravity = link.turn.inward(link.base.gravity)
-        mean = link.u + cross(link.g, com) + gravity
-        if tree.pushed:
-            for _ in tree.when_pushed():
-                tree.note_work((dot(link.push_f, mean) + dot(link.push_n, link.g)) * (8.0 / (tree.h * tree.h)))
-        v = mean * 2.0 - link.V
-        if tree.own_axes:  # what is stored is in the axes of the end of the step
-            link.V = turned_back(link.M, v)
-            link.W = link.g * 2.0 - link.W
-        else:
-            link.V = v
-            link.W = (link.g - half_turned(link, link.W)) * 2.0 - link.W
+        end_twist(tree, link)
         for joint in link.joints():
             if tree.laws_are_rows and isinstance(joint, OneAxis):
                 stand_still(link)
@@ -329,6 +315,25 @@ def finish(tree: Any) -> None:
         if tree.rows.more:
             keep_runs(tree)
     tree.choose_guess()
+
+
+def end_twist(tree: Any, link: Any) -> None:
+    """The twist of a link at the end of the step."""
+    com = link.com_mean
+    gravity = tree.gravity
+    if tree.own_axes:
+        link.gravity = gravity = link.turn.inward(link.base.gravity)
+    mean = link.u + cross(link.g, com) + gravity
+    if tree.pushed:
+        for _ in tree.when_pushed():
+            tree.note_work((dot(link.push_f, mean) + dot(link.push_n, link.g)) * (8.0 / (tree.h * tree.h)))
+    v = mean * 2.0 - link.V
+    if tree.own_axes:  # what is stored is in the axes of the end of the step
+        link.V = turned_back(link.M, v)
+        link.W = link.g * 2.0 - link.W
+    else:
+        link.V = v
+        link.W = (link.g - half_turned(link, link.W)) * 2.0 - link.W
 
 
 def stand_still(link: Any) -> None:

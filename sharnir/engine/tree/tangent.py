@@ -1,0 +1,291 @@
+"""The derivative of a step: how its end changes with its start and with what acts.
+
+Newton's pass with the exact derivative (`exact`) maps mean speeds near the solution to the solution itself, whatever they were.
+So the derivative of the solution is that of one pass from the solution, with what is given as dual numbers: the functions of
+the step do it as they stand. Laws stay in the active set that the step found. Where laws act a pass is exact but for small
+terms (how the ratio of an angle to a mean spin changes), and passes are repeated.
+
+Rates stand beside the numbers of the working memory, `LANES` directions at a time. Factors have none: at the solution they meet
+residuals of zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sharnir.emit.algebra import Quaternion, Vector, cross
+from sharnir.emit.expressions import Expression, absolute, dual, rate_of, select, value, value_of
+from sharnir.emit.program import Program
+from sharnir.engine.tree.forest import BALL, ROTOR, USUAL
+from sharnir.engine.tree.joints import Ball, Free, OneAxis, Prescribed, Slider, Weld, is_locked
+from sharnir.engine.tree.step import end_twist, place, place_links, update_twists
+from sharnir.engine.tree.storage import START, LinkView, LoopTree, numbers
+from sharnir.laws.axis import AT_LIMIT, linear_servo
+from sharnir.laws.ball import choose
+
+LANES = 4  # directions that are followed at once
+PASSES = 12  # of rates, at most
+SAME = 1e-5  # of all rates: a change of rates whose square is of no account
+KINDS = (*USUAL, ROTOR)
+RATED = frozenset(
+    ["q", "c", "s", "rotation", "position", "V", "W", "z", "zv", "zl", "u", "g", "g_old", "u_before", "lever", "axis_mean"]
+    + ["com_mean", "k", "f", "n", "e", "e3", "dl", "dz", "R", "axis_w", "anchor_w", "com_w", "inertia_w", "u0", "law_b"]
+    + ["servo_b", "goal", "ratio", "given", "jump", "z_free", "push_f", "push_n", "effort", "servo_position", "servo_velocity"]
+)  # fields that have rates
+SEED = {
+    "place": 6, "speed": 6, "effort": 1, "servo_position": 1, "servo_velocity": 1, "push_f": 3, "push_n": 3,
+}  # what a direction gives a link, in the order in which it is stored  # fmt: skip
+RESULT = {"place": 6, "speed": 6}
+ENDS = {"rotation": 4, "W": 3}  # numbers of the end of the step itself
+SEED_SIZE, RESULT_SIZE, ENDS_SIZE = (sum(sizes.values()) for sizes in (SEED, RESULT, ENDS))
+
+
+def start_of(sizes: dict[str, int], name: str) -> int:
+    """Where a field begins."""
+    names = list(sizes)
+    return sum(sizes[n] for n in names[: names.index(name)])
+
+
+class PlainTree(LoopTree):
+    """A loop over links whose balls have no laws."""
+
+    def joints_of(self, at: str) -> Iterator[Any]:
+        for joint in super().joints_of(at):
+            yield Ball() if self._kind == BALL else joint
+
+
+class TangentTree(PlainTree):
+    """Dual numbers: every place of a field in RATED has rates."""
+
+    def __init__(self, program: Program, second_gear: Any) -> None:
+        super().__init__(program, False, False, KINDS, True, second_gear)
+
+    def rate_place(self, at: str, name: str, k: int) -> str:
+        """The rates of a number of a field."""
+        return f"rate({at} + {self.start[name] + k})"
+
+    def get(self, at: str, name: str) -> list[Any]:
+        found = super().get(at, name)
+        if name not in RATED:
+            return found
+        return [dual(x, self.program.read(self.rate_place(at, name, k), "reals")) for k, x in enumerate(found)]
+
+    def put(self, at: str, name: str, x: list[Any]) -> None:
+        super().put(at, name, [value_of(number) for number in x])
+        if name in RATED:
+            for k, number in enumerate(x):
+                self.program.write(self.rate_place(at, name, k), many(rate_of(number)))
+
+    def hand_on(self, at: str, fields: dict[str, Any]) -> None:
+        places = [(name, k, x) for name, field in fields.items() for k, x in enumerate(numbers(field))]
+        values = [(self.place("base", name, k), value_of(x)) for name, k, x in places]
+        values += [(self.rate_place("base", name, k), many(rate_of(x))) for name, k, x in places if name in RATED]
+        p = self.program
+        needs = [x for _, x in values if isinstance(x, Expression)]
+        with p.block(f"if (number(own + {START['opens']}) > real(0.5)) {{{{", *needs, *needs):
+            for where, x in values:
+                p.write(where, x)
+        with p.block("else {"):
+            for where, x in values:
+                kind = "reals" if where.startswith("rate") else "real"
+                p.write(where, p.read(where, kind) + x)
+
+    # ---- what iterations judge is as the step left it
+
+    def raise_change(self, x: Any) -> None: ...
+
+    def note_suspect(self, condition: Any) -> None: ...
+
+    def note_unknown(self, condition: Any) -> None: ...
+
+    def note_stopped(self, condition: Any, at: Any) -> None: ...
+
+    def note_work(self, energy: Any) -> None: ...
+
+    def when_pushed(self) -> Iterator[None]:
+        yield from ()
+
+
+def many(rate: Any) -> Any:
+    """A rate as several, where it is known to be zero."""
+    return rate if isinstance(rate, Expression) else value(f"(reals)(real({float(rate)!r}))", "reals")
+
+
+def seeds(tree: TangentTree, name: str) -> list[Any]:
+    """What the direction gives the link that a sweep is at."""
+    at = start_of(SEED, name)
+    return [tree.program.read(f"seed({at + k})", "reals") for k in range(SEED[name])]
+
+
+def at_rate(x: Any, rate: Any) -> Any:
+    """A number, with another rate."""
+    return dual(value_of(x), rate)
+
+
+def vector_at(x: Vector, rates: list[Any]) -> Vector:
+    """A vector, with other rates."""
+    return Vector(*(at_rate(a, r) for a, r in zip(x, rates, strict=True)))
+
+
+def turned_at(q: Quaternion, turn: list[Any]) -> Quaternion:
+    """A rotation that is followed by a small turn, in the axes that it leads to."""
+    q = Quaternion(Vector(*map(value_of, q.v)), value_of(q.w))
+    rate = Quaternion(Vector(*turn) * 0.5, 0.0) * q
+    return Quaternion(vector_at(q.v, list(rate.v)), at_rate(q.w, rate.w))
+
+
+def turn_of(q: Quaternion) -> list[Any]:
+    """The reverse: the small turn that a rotation with rates is followed by."""
+    rate = Quaternion(Vector(*map(rate_of, q.v)), rate_of(q.w))
+    back = Quaternion(-Vector(*map(value_of, q.v)), value_of(q.w))
+    return [x * 2.0 for x in (rate * back).v]
+
+
+def rates_of(x: Vector) -> list[Any]:
+    return [rate_of(a) for a in x]
+
+
+# ---- a direction ---------------------------------------------------------------------------------------------------------------
+
+
+def tangent(tree: TangentTree) -> None:
+    """How the end of a step changes in a direction; the tree stands at its start, and has its mean speeds."""
+    for link in tree.links():
+        for joint in link.joints():
+            seed_place(joint, link)
+        for name in ("push_f", "push_n"):
+            setattr(link, name, vector_at(getattr(link, name), [x * (0.25 * (tree.h * tree.h)) for x in seeds(tree, name)]))
+    place_links(tree)
+    for link in tree.links():
+        for joint in link.joints():
+            seed_speeds(joint, link)
+            if isinstance(joint, OneAxis):
+                for name in ("effort", "servo_position", "servo_velocity"):
+                    setattr(link, name, at_rate(getattr(link, name), seeds(tree, name)[0]))
+    update_twists(tree)
+    for link in tree.links():
+        for joint in link.joints():
+            if isinstance(joint, OneAxis):
+                linearize_law(joint, link)
+    p = tree.program
+    with p.block(f"for (int pass = 0; pass < {PASSES}; ++pass) {{"):
+        tree.second_gear.linearize(tree)
+        p.say("moved = size = (reals)(real(0.0));")
+        update_twists(tree, follow)
+        p.leave(value(f"(!again || below(moved, size, real({SAME * SAME!r})))", "bool"))
+    for link in tree.links():
+        end_twist(tree, link)
+        for joint in link.joints():
+            joint.advance(link)
+    for link in tree.links():
+        place(tree, link)
+        for joint in link.joints():
+            read_end(joint, link)
+
+
+def seed_place(joint: Any, link: LinkView) -> None:
+    """Rates of coordinates."""
+    x = seeds(link.tree, "place")
+    if isinstance(joint, OneAxis):
+        link.q = at_rate(link.q, x[0])
+        if not isinstance(joint, Slider):
+            c, s = value_of(link.c), value_of(link.s)
+            link.c, link.s = dual(c, -s * x[0]), dual(s, c * x[0])
+    elif isinstance(joint, Ball | Free):
+        turn = Vector(*x[3:])
+        if isinstance(joint, Ball):
+            R = Quaternion(Vector(*map(value_of, link.rotation.v)), value_of(link.rotation.w)).matrix()
+            turn = choose(link.sense > 0.0, turn, -(R @ turn))
+        link.rotation = turned_at(link.rotation, list(turn))
+        if isinstance(joint, Free):
+            link.position = vector_at(link.position, x[:3])
+
+
+def seed_speeds(joint: Any, link: LinkView) -> None:
+    """Rates of the twist at the start, from those of joint speeds; an axis that friction holds has none.
+
+    Twists of bodies keep by how much they do not fit the joint.
+    """
+    if isinstance(joint, Prescribed):
+        return
+    half = 0.5 * link.h
+    y, base = [x * half for x in seeds(link.tree, "speed")], link.base
+    W = link.W
+    if isinstance(joint, Free):
+        v = vector_at(link.V - cross(W, link.local_com), y[:3])
+        link.W = W = vector_at(W, y[3:])
+        link.V = vector_at(link.V, rates_of(v + cross(W, link.local_com)))
+        return
+    v = base.V + cross(base.W, link.local_anchor - base.local_com)
+    along: Any = 0.0
+    if isinstance(joint, OneAxis):
+        along = at_rate(joint.speed(link) * half, select(link.stuck > 0.5, 0.0, y[0]))
+    w = base.W
+    if isinstance(joint, Slider):
+        v = v + link.local_axis * along
+    elif isinstance(joint, OneAxis):
+        w = w + link.local_axis * along
+    elif isinstance(joint, Ball):
+        frame, spin, ahead = base.R @ link.frame, relative_spin(link), link.sense > 0.0
+        spin = vector_at(spin, y[3:])
+        w = w + frame @ choose(ahead, spin, -(link.rotation.matrix() @ spin))
+    link.W = W = vector_at(W, rates_of(w))
+    link.V = vector_at(link.V, rates_of(v + cross(W, link.local_com)))
+
+
+def relative_spin(link: LinkView) -> Vector:
+    """Speeds of a ball joint: the spin of its child seen from its parent, in the parent's joint frame."""
+    own = (link.base.R @ link.frame).T @ (link.W - link.base.W)
+    return choose(link.sense > 0.0, own, -(link.rotation.matrix().T @ own))
+
+
+def linearize_law(joint: OneAxis, link: LinkView) -> None:
+    """Laws of an axis, in the active set of the step."""
+    for _ in link.acting():
+        link.u0 = select(link.stuck > 0.5, 0.0, joint.speed(link))
+        law = joint.prepare_law(link)
+        link.law_b = law.b
+        link.servo_b = linear_servo(law, value_of(joint.end_speed(link)))[1]
+        u0, mode = link.u0, link.mode
+        at_limit = absolute(mode) > AT_LIMIT - 0.5
+        stays = select((mode > 2.5) & (mode < AT_LIMIT - 0.5), 0.0, u0)
+        goal = select(at_limit, select(mode > 0.0, law.lower, law.upper) + u0, stays)
+        link.goal = at_rate(link.goal, rate_of(goal))
+        acts = is_locked(mode) | (absolute(value_of(link.given)) > 0.0)
+        link.tree.program.write("again", link.tree.program.read("again", "bool") | acts)
+
+
+def follow(joint: Any, link: LinkView, u: Vector, g: Vector) -> Any:
+    """`exact.correct`, which tells by how much rates change."""
+    tree = link.tree
+    names = {Free: ("zl", "zv"), Ball: ("zv",), Weld: (), Prescribed: ()}.get(type(joint), ("z",))
+    before = [rate_of(x) for name in names for x in numbers(getattr(link, name))]
+    tree.second_gear.correct(joint, link, u, g)
+    p = tree.program
+    for old, x in zip(before, [x for name in names for x in numbers(getattr(link, name))], strict=True):
+        new = rate_of(x)
+        change = new - old
+        p.write("moved", p.read("moved", "reals") + change * change)
+        p.write("size", p.read("size", "reals") + new * new)
+    return 0.0
+
+
+def read_end(joint: Any, link: LinkView) -> None:
+    """What the end of the step has in the direction."""
+    out: list[Any] = [0.0] * RESULT_SIZE
+    per = link.per_half_step
+    if isinstance(joint, OneAxis):
+        out[0], out[6] = rate_of(link.q), rate_of(joint.speed(link))
+    elif isinstance(joint, Ball):
+        Q = link.rotation
+        ahead, turn = link.sense > 0.0, turn_of(Q)
+        R = Quaternion(Vector(*map(value_of, Q.v)), value_of(Q.w)).matrix()
+        out[3:6] = list(choose(ahead, Vector(*turn), -(R.T @ Vector(*turn))))
+        out[9:12] = [x * per for x in rates_of(relative_spin(link))]
+    elif isinstance(joint, Free):
+        out[:3], out[3:6] = rates_of(link.position), turn_of(link.rotation)
+        out[6:9] = [x * per for x in rates_of(link.V - cross(link.W, link.local_com))]
+        out[9:12] = [x * per for x in rates_of(link.W)]
+    for k, x in enumerate(out):
+        link.tree.program.write(f"result({k})", many(x))
