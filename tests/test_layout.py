@@ -84,6 +84,17 @@ def test_imports_point_downwards():
     assert not wrong, "\n".join(wrong)
 
 
+def test_scenes_without_ropes_need_no_code_of_ropes():
+    """It takes half a second to emit, and more to compile."""
+    needed, left = set(), ["sharnir.runtime.simulation", "sharnir.scene.scene", "sharnir.engine.direct.solver"]
+    while left:
+        module = left.pop()
+        if module not in needed:
+            needed.add(module)
+            left += imports(MODULES[module])
+    assert len(needed) > 100 and not needed & {f"sharnir.engine.rope.{name}" for name in ("code", "chain", "solver")}
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT / "sharnir")))
 def test_files_and_functions_are_short(path):
     short, text = str(path.relative_to(ROOT / "sharnir")), path.read_text()

@@ -8,7 +8,7 @@ from sharnir.engine.articulated.data import AxisLaws, TreeTable, TreeWork
 from sharnir.engine.articulated.loop_rows import ClosureTable, ClosureWork
 from sharnir.engine.guard_data import Tally
 from sharnir.engine.rope.data import RopeStep
-from sharnir.engine.rope.ports import Ports
+from sharnir.engine.rope.port_data import Ports
 from sharnir.engine.rope.touch_data import RopeTouch
 from sharnir.engine.sleep import Rest
 from sharnir.laws.casts import CastTable

@@ -11,7 +11,8 @@ from sharnir.engine.base import Solver, check_iterations
 from sharnir.engine.direct.data import SIDES, PortRows, Roped
 from sharnir.engine.direct.energy.rope import TOUCHING, energy_rope_steps
 from sharnir.engine.rope.data import MIXED, PORT, RopeSettings, RopeStep, RopeTable
-from sharnir.engine.rope.ports import Ports, make_ports
+from sharnir.engine.rope.port_data import Ports
+from sharnir.engine.rope.ports import make_ports
 from sharnir.engine.rope.solver import PASSES, TOLERANCE, rope_settings, rope_step, shared
 from sharnir.engine.rope.touch_data import RopeTouch
 from sharnir.engine.rope.touch_tables import touch_table, touches

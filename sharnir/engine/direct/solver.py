@@ -13,9 +13,9 @@ from sharnir.core.types import alone, load_modules, mat33, real
 from sharnir.engine.articulated.solver import FINE, TreeSolver
 from sharnir.engine.articulated.spanning_tree import Links
 from sharnir.engine.base import Report, check_iterations, need_ropes, with_ropes, write
+from sharnir.engine.caps import HEADWAY, HEARD, LONGEST, MOST_PASSES, NEVER, SMALL_SCENE
 from sharnir.engine.direct.data import BallWork, Direct, DirectSettings, DirectTouch
 from sharnir.engine.direct.trees import Trees, refusal
-from sharnir.engine.rope.solver import HEADWAY, HEARD, LONGEST, MOST_PASSES, NEVER, SMALL_SCENE
 from sharnir.engine.sleep import joining, rest_of, sleeps_after, wake_called
 from sharnir.engine.tree.build import Plan
 from sharnir.errors import SimulationError, is_positive

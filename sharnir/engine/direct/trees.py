@@ -14,7 +14,7 @@ from sharnir.core.spatial import matrix_to_quat
 from sharnir.core.strided import table
 from sharnir.core.types import PRECISION, alone, begin_modules, load_modules, np_real, quat, real, vec3
 from sharnir.engine.base import write
-from sharnir.engine.rope.solver import HEARD, MOST_PASSES, NEVER
+from sharnir.engine.caps import HEARD, MOST_PASSES, NEVER
 from sharnir.engine.sleep import SLOWEST, joining, reaches, rest_of
 from sharnir.engine.tree.around import BLOCK, begin_links, begin_worlds, end_joints, end_links, end_worlds
 from sharnir.engine.tree.build import LOOSE_MASK, Plan

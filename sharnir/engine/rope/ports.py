@@ -33,42 +33,12 @@ from sharnir.core.linalg import add_block, clear, close_order, factorise, row_en
 from sharnir.core.types import EPSILON, mat33, real, vec3
 from sharnir.engine.rope.chain import SLACK, beyond, is_slack, slide_along
 from sharnir.engine.rope.data import BODY, DRIVEN, PORT, ROPE, UNHELD, WOUND, RopeStep
+from sharnir.engine.rope.port_data import Ports
 from sharnir.engine.rope.slack import reel_element
 from sharnir.engine.rope.terms import inverse, times_skew
 
 NO_STIFFNESS = wp.constant(real(64.0 * EPSILON))  # least part of a stiffness's trace that counts as stiffness
 WINCH = wp.constant(2)  # of `Ports.turn`
-
-
-@wp.struct
-class Ports:
-    """Ports of all ropes. A leg is the part of a port's path on one rope, from a slot down to that rope's first."""
-
-    count: wp.int32
-    rope: wp.array(dtype=wp.int32)  # [port]
-    body: wp.array(dtype=wp.int32)  # [port]
-    tie: wp.array(dtype=wp.int32)  # [port] which tie, or −1: the rope's last end
-    turn: wp.array(dtype=wp.int32)  # [port] 1: the rows of a clamp's moment, 2: of a winch, 0: those of the point
-    leg: wp.array(dtype=wp.int32)  # [port + 1] its first leg
-    leg_rope: wp.array(dtype=wp.int32)  # [leg]
-    leg_at: wp.array(dtype=wp.int32)  # [leg] entry of the rope's first slot
-    X: wp.array2d(dtype=mat33)  # [entry, world] what μ does to what hangs on that slot's point
-    Y: wp.array2d(dtype=mat33)
-    UY: wp.array2d(dtype=mat33)  # spin that it gives to that slot's element, its point at rest
-    root_X: wp.array2d(dtype=mat33)  # [leg, world] at the rope's first end
-    root_Y: wp.array2d(dtype=mat33)
-    driven: wp.array2d(dtype=mat33)  # [leg, world] velocity that μ gives to the rope's last point, where that is to be held
-    own: wp.array2d(dtype=mat33)  # [port, world] G of a port by itself
-    L: wp.array2d(dtype=mat33)  # [port, world] of a clamp
-    matrix: wp.array3d(dtype=real)  # [row, row, world], then its factor
-    first: wp.array(dtype=wp.int32)  # [row] its envelope (`envelope`)
-    last: wp.array(dtype=wp.int32)
-    rhs: wp.array2d(dtype=real)  # [row, world], then μ
-    sum: wp.array2d(dtype=vec3)  # [port, world] σ in this pass so far
-    dv: wp.array2d(dtype=vec3)  # [body, world] changes that were there before
-    dw: wp.array2d(dtype=vec3)
-    p_l: wp.array2d(dtype=vec3)  # [body, world] and what ropes did to bodies without μ
-    p_a: wp.array2d(dtype=vec3)
 
 
 def make_ports(ropes: Any, moves_with: list[int]) -> Ports:

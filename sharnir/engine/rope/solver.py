@@ -10,6 +10,7 @@ import warp as wp
 
 from sharnir.core.types import EPSILON, alone, load_modules, real, vec3
 from sharnir.engine.base import GRADES, Report, Solver, check_iterations, gravity_of, with_ropes, write
+from sharnir.engine.caps import HEADWAY, HEARD, LONGEST, MOST_PASSES, NEVER, SMALL_SCENE
 from sharnir.engine.rope.build import zeros
 from sharnir.engine.rope.data import MIXED, BodyWork, RopeSettings, RopeStep, RopeWork
 from sharnir.engine.rope.energy_kernels import energy_steps
@@ -19,12 +20,6 @@ from sharnir.model.model import Control, Model, State, fill
 
 IMPLICIT, RELATIVE = 0.5, 0.25  # β and δ of `predict_elements`
 PASSES, TOLERANCE = 30, 1e-12  # of a part of a step
-LONGEST = 0.045  # s, that a step of a small scene may take, with ropes one in which no further part is made
-HEADWAY = 40  # times LONGEST, that a step with ropes may take as long as it makes one part after the other
-SMALL_SCENE = 50  # most bodies of a small scene, the world included; it has at most ten times as many elements of ropes
-MOST_PASSES = 20_000  # in a step of a large scene, however finely it is divided
-HEARD = 0.05  # s, after which no further step of a call is begun before Python was heard
-NEVER = 1 << 30  # passes
 RINGING = 0.8  # ρ of `weights`
 
 

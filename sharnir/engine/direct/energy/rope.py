@@ -63,7 +63,7 @@ from sharnir.engine.rope.energy_kernels import any_snaps, note_velocities
 from sharnir.engine.rope.kernels import ropes_untouched, spend_pushes
 from sharnir.engine.rope.mixing import mix_passes, mix_reals, note_pass, note_reals
 from sharnir.engine.rope.passes import scale_pulls
-from sharnir.engine.rope.ports import Ports
+from sharnir.engine.rope.port_data import Ports
 from sharnir.engine.rope.reel import change_segments, pay_out, undo_reeling
 from sharnir.engine.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, take_slack, widest_gap
 from sharnir.engine.sleep import at_rest_together, fall_asleep, wake_by_caller

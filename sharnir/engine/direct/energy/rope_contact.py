@@ -45,7 +45,7 @@ from sharnir.engine.rope.data import RopeStep
 from sharnir.engine.rope.ends import clear_ties
 from sharnir.engine.rope.mixing import note_pass, recall_pass
 from sharnir.engine.rope.passes import bring_ropes, ropes_outward
-from sharnir.engine.rope.ports import Ports
+from sharnir.engine.rope.port_data import Ports
 from sharnir.engine.rope.touch import keep_points
 from sharnir.engine.rope.touch_data import MOST, OPEN, STICKS, TOUCHES, RopeTouch
 from sharnir.engine.rope.touch_find import begin_touch, belt_speed, end_arm, end_foot, rope_of

@@ -27,8 +27,8 @@ from sharnir.engine.rope.data import BODY, PORT, RopeStep
 from sharnir.engine.rope.ends import is_held, pull_bodies
 from sharnir.engine.rope.energy import hold_driven_ties, mean_arms, note_rope, rope_misses, rope_pose
 from sharnir.engine.rope.passes import factor, ropes_inward, ropes_outward
+from sharnir.engine.rope.port_data import Ports
 from sharnir.engine.rope.ports import (
-    Ports,
     add_kept,
     clear_ports,
     port_columns,

@@ -17,7 +17,7 @@ from sharnir.engine.rope.energy import take_back_impulses
 from sharnir.engine.rope.energy_bodies import ENDS, SNAPS, WHOLE, goes_on, pose_arms, settle_ends, settle_rows, turn_reels
 from sharnir.engine.rope.energy_kernels import clear_snaps, is_settled
 from sharnir.engine.rope.passes import ropes_inward, ropes_outward
-from sharnir.engine.rope.ports import Ports
+from sharnir.engine.rope.port_data import Ports
 from sharnir.engine.rope.reel import undo_reeling
 from sharnir.engine.rope.slack import JUDGED
 from sharnir.engine.rope.speeds import at_pose, move_with, open_pushed, rope_energy, shift_speeds, take_speeds

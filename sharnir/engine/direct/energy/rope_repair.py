@@ -16,7 +16,7 @@ from sharnir.engine.rope.data import MIXED, RopeStep
 from sharnir.engine.rope.ends import end_point, is_held, tie_point
 from sharnir.engine.rope.mixing import note_pass, recall_pass
 from sharnir.engine.rope.passes import ropes_inward, ropes_outward
-from sharnir.engine.rope.ports import Ports
+from sharnir.engine.rope.port_data import Ports
 from sharnir.engine.rope.slack import new_span
 from sharnir.engine.rope.terms import tangent
 

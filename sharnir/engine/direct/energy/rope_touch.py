@@ -9,7 +9,8 @@ import warp as wp
 from sharnir.core.types import mat33, real, vec3
 from sharnir.engine.direct.data import SIDES, Direct
 from sharnir.engine.rope.data import BODY, RopeStep
-from sharnir.engine.rope.ports import WINCH, Ports, is_wound, moving_arm, port_arm
+from sharnir.engine.rope.port_data import Ports
+from sharnir.engine.rope.ports import WINCH, is_wound, moving_arm, port_arm
 
 
 @wp.func
