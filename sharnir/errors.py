@@ -3,6 +3,7 @@
 import math
 import os
 import sys
+from collections.abc import Mapping
 from numbers import Real
 from types import FrameType
 from typing import TypeGuard, TypeVar
@@ -107,7 +108,7 @@ class Bound:
         raise SimulationError(f"{who} cannot be copied or pickled: it is bound to memory of the device; {self._instead}")
 
 
-def named(views: dict[str, View], name: str, what: str) -> View:
+def named(views: Mapping[str, View], name: str, what: str) -> View:
     """What has that name, of a simulation."""
     try:
         return views[name]

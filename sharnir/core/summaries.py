@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,16 +25,18 @@ def numbers(values: Any) -> str:
     return "(" + ", ".join(f"{x:.4g}" for x in found) + ")"
 
 
-def simulation(sim: Owner) -> str:
-    """Of a Simulation: what moves, how it is stepped, and where its clock stands."""
-    model = sim.model
+def simulation(sim: Owner, shares: Sequence[Owner] = ()) -> str:
+    """Of a Simulation: what moves, how it is stepped, and where its clock stands; `shares` hold worlds of it."""
+    shares = shares or (sim,)
+    model = shares[0].model
     ropes = 0 if model.ropes is None else len(model.ropes.described)
     parts = counted(
         body=len(model.body_names) - 1, joint=len(model.joint_kinds), gear=len(model.gear_names),
         spring=len(model.spring_names), cable=len(model.cable_names), rope=ropes,
     )  # fmt: skip
     parts += ["contact"] * (model.collision is not None)
-    where = str(model.device) if sim.worlds == 1 else f"{sim.worlds} worlds on {model.device}"
+    where = ", ".join(f"{counted(world=part.worlds)[0]} on {part.model.device}" for part in shares)
+    where = str(model.device) if sim.worlds == 1 else where
     clock = f"dt = {sim.dt:g} s, t = {sim.time:g} s"
     return f"<Simulation: {', '.join(parts) or 'empty'}; solver {sim.solver_name}, {clock}, {where}>"
 

@@ -27,7 +27,7 @@ class CheckpointAccess:
         part = file.with_name(f".{file.name}.{os.getpid()}")
         try:
             with part.open("wb") as stream:
-                stream.write(checkpoint.dump(self))
+                stream.write(self._dump())
                 stream.flush()
                 os.fsync(stream.fileno())
             os.replace(part, file)
@@ -42,7 +42,13 @@ class CheckpointAccess:
             data = file.read_bytes()
         except OSError as error:
             raise SimulationError(f"{file}: cannot be read: {error.strerror or error}") from None
-        checkpoint.restore(self, data, str(file))
+        self._load(data, str(file))
+
+    def _dump(self) -> bytes:
+        return checkpoint.dump(self)
+
+    def _load(self, data: bytes, who: str) -> None:
+        checkpoint.restore(self, data, who)
 
     def record(self, *words: str, every: float | int = 1) -> Log:
         """Record values while steps are made: `with sim.record("joint/*.q", "rope/r.tension", "sim.energy", every=0.01) as log`.

@@ -166,7 +166,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
                 return super().__new__(cls)
             from sharnir.runtime.split import SplitSimulation
 
-            return SplitSimulation(*given, device=device, **options)
+            return super().__new__(SplitSimulation if cls is Simulation else cls)
 
     def __init__(
         self,

@@ -393,6 +393,7 @@ def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
             sim.inputs.put_back(snapshot["controls"])
         sim._sensors.put_back(snapshot)
         sim._versions[1] += 1
+        sim._take()  # what was put back was not written by a user: rotations are of unit length
         sim.changed()
 
 
@@ -410,6 +411,7 @@ def put_back_some(sim: Owner, snapshot: Snapshot, worlds: np.ndarray) -> None:
             sim._versions[1] += 1
             sim.changed()
             return
+        sim._look()
         known = sim._known
         shared = [sim._commands.acts.copy(), sim._commands.enabled.copy(), sim._commands.friction_load > 0]
         starts = sim._transaction.starts
@@ -426,6 +428,7 @@ def put_back_some(sim: Owner, snapshot: Snapshot, worlds: np.ndarray) -> None:
             sim._acts_changed()
         sim._sensors.put_back(snapshot, worlds)
         sim._versions[1] += 1
+        sim._take()
         sim.changed()
         sim._keep_known(known)  # the snapshot holds coordinates and speeds too
 

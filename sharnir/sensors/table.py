@@ -9,7 +9,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
-from sharnir.errors import SceneError, SimulationError
+from sharnir.errors import SceneError, named
 from sharnir.sensors.bank import Bank
 from sharnir.sensors.fans import DepthCamera, Lidar, bits, ignored
 from sharnir.sensors.frames import Frame
@@ -122,9 +122,7 @@ class Sensors(Mapping[str, Sensor]):
         self._look_ahead()
 
     def __getitem__(self, name: str) -> Sensor:
-        if not isinstance(name, str) or name not in self._all:
-            raise SimulationError(f"no sensor is named {name!r}; known: {', '.join(map(repr, self._all)) or 'none'}")
-        return self._all[name]
+        return named(self._all, name, "sensor")
 
     def __iter__(self) -> Any:
         return iter(self._all)
@@ -185,4 +183,4 @@ class Sensing:
 
     def sensor(self, name: str) -> Any:
         """The sensor of that name (`scene.add_sensor`), which steps keep up to date."""
-        return self._sensors[name]
+        return named(self._sensors, name, "sensor")

@@ -69,3 +69,97 @@ def test_mistakes_are_told():
         sim.body("upper").frm = 1.0
     with pytest.raises(AttributeError):
         sim.gravty = (0, 0, 0)
+
+
+def loaded() -> sh.Scene:
+    """An arm over a ground with a ball, a rope, a spring, an input and a sensor."""
+    scene = arm()
+    scene.add_ground(height=-1.0)
+    scene.add_body("ball", sh.Sphere(0.1), mass=1.0, position=(2, 0, -0.9), drag_area=0.01)
+    scene.add_body("hook", sh.Box(0.1, 0.1, 0.1), mass=1.0, position=(4, 0, 1))
+    scene.add_rope("cord", (4, 0, 2), (4, 0, 1.05), radius=0.01, density=900, segments=3, E=1e8, attach=(None, "hook"))
+    scene.add_spring("coil", scene.world, "ball", at_a=(2, 0, 1), stiffness=1.0, rest=1.0)
+    scene.add_input("push", target="joint/b.torque", low=-1.0, high=1.0)
+    scene.add_sensor("feel", "imu", "lower")
+    return scene
+
+
+REFUSED = ["model", "state", "commands", "control", "solver", "integrate", "view", "record", "record_file", "record_to"]
+
+
+@pytest.fixture(scope="module")
+def pair() -> list[sh.Simulation]:
+    """A simulation of three worlds, and one of as many in two parts, after the same steps."""
+    sims = [sh.Simulation(loaded(), 1e-3, worlds=3, **where) for where in ({}, {"device": ["cpu", "cpu"]})]
+    for sim in sims:
+        sim.inputs["push"] = [0.1, 0.2, 0.3]
+        sim.wind = (1.0, 0.0, 0.0)
+        sim.run(0.02)
+    return sims
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_it_is_a_simulation(pair):
+    whole, split = pair
+    assert isinstance(split, sh.Simulation) and split.solver_name == whole.solver_name
+    for name in dir(sh.Simulation):
+        if not name.startswith("_") and name not in REFUSED:
+            assert getattr(split, name) is not None, name
+    for name in REFUSED:
+        with pytest.raises(sh.SimulationError, match=f"{name if name not in ('control', 'record_to') else ''}.*use sim.parts"):
+            getattr(split, name)
+    with pytest.raises(sh.SimulationError, match=r"contacts.arrays .* use sim.parts\[i\].contacts.arrays"):
+        split.contacts.arrays  # noqa: B018
+    with pytest.raises(AttributeError, match="it has"):
+        split.bodys  # noqa: B018
+
+
+def test_what_it_has_is_that_of_one_simulation(pair):
+    whole, split = pair
+    for kind in ("bodies", "joints", "ropes", "inputs"):
+        assert list(getattr(split, kind)) == list(getattr(whole, kind)), kind
+    same = {
+        "position": lambda sim: sim.bodies["ball"].position, "rope": lambda sim: sim.ropes["cord"].tension,
+        "input": lambda sim: sim.inputs["push"], "effort": lambda sim: sim.joints["b"].drive.torque,
+        "momentum": lambda sim: sim.momentum().linear, "health": lambda sim: sim.health().steps, "wind": lambda sim: sim.wind,
+        "failed": lambda sim: sim.failed, "error": lambda sim: sim.constraint_error(),
+        "frame": lambda sim: sim.frame("lower").position,
+        "contact": lambda sim: sim.contact_force("ball"), "gap": lambda sim: [sim.contacts(world=w).gap for w in range(3)],
+        "ray": lambda sim: [sim.ray_cast((2, 0, 0), (0, 0, -1), world=w).distance for w in range(3)],
+        "sensor": lambda sim: sim.sensor("feel").acceleration, "index": lambda sim: sim.index("b").q,
+    }  # fmt: skip
+    for name, read in same.items():
+        expected, found = np.asarray(read(whole)), np.asarray(read(split))
+        assert found.shape == expected.shape and np.allclose(found, expected, 1e-13, 1e-13), name
+    assert "3 worlds on cpu" in repr(whole) and "2 worlds on cpu, 1 world on cpu" in repr(split)
+    assert repr(split).split(";")[0] == repr(whole).split(";")[0]
+    with pytest.raises(sh.SimulationError, match="no sensor is named 'eye'; known: 'feel'"):
+        split.sensor("eye")
+    with pytest.raises(sh.SimulationError, match="contacts: world is a whole number from 0 to 2, got 3"):
+        split.contacts(3)
+    report = split.step()
+    assert isinstance(report, sh.Report) and report.converged.shape == (3,) and len(report.problems) == 3
+    assert (
+        report.elapsed > 0.0
+        and "3 of 3 worlds converged" in repr(report)
+        and set(report.fallbacks) == set(whole.step().fallbacks)
+    )
+
+
+def test_it_is_kept_and_goes_on_to_the_bit(pair, tmp_path):
+    whole, split = pair
+    kept, file = split.snapshot(), split.save(tmp_path / "run.bin")
+    split.step(5)
+    then = np.array(split.body_position)
+    for go_back in (lambda: split.restore(kept), lambda: split.load(file)):
+        go_back()
+        split.step(5)
+        assert np.array_equal(split.body_position, then)
+    with pytest.raises(sh.SimulationError, match="simulation in 2 parts"):
+        split.restore(whole.snapshot())
+    with pytest.raises(sh.SimulationError, match="simulation in parts"):
+        split.load(whole.save(tmp_path / "whole.bin"))
+    kept["1:state.position"] = kept["1:state.position"][:1]
+    with pytest.raises(sh.SimulationError, match=r"position.* does not fit"):
+        split.restore(kept)
+    assert np.array_equal(split.body_position, then)  # the first part, too
