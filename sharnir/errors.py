@@ -77,7 +77,7 @@ def reachable(values: object) -> bool:
 
 def is_positive(value: object) -> TypeGuard[float]:
     """Whether a value is a finite number above 0."""
-    return isinstance(value, Real) and math.isfinite(value) and float(value) > 0
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value) and float(value) > 0
 
 
 OF_SIMULATIONS = (

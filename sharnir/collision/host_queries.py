@@ -201,7 +201,10 @@ class Queries:
         return array, rows
 
     def _world(self, world: Any, n: int) -> np.ndarray:
-        values = np.broadcast_to(np.asarray(world, np.int32), (n,))
+        given = as_numbers(world)
+        if given.shape not in ((), (n,)) or not np.all((given == np.round(given)) & (np.abs(given) < 1 << 31)):
+            raise SimulationError(f"world is a whole number, or one for each of the {n} queries, got {world!r}")
+        values = np.broadcast_to(given.astype(np.int32), (n,))
         if values.min(initial=0) < 0 or values.max(initial=0) >= self.collider.model.worlds:
             raise SimulationError(f"world is from 0 to {self.collider.model.worlds - 1}, got {world!r}")
         return values

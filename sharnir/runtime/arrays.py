@@ -5,17 +5,19 @@ Beneath, every array is [item, world]; here it is (item, …) where there is one
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from sharnir.core import strided
 from sharnir.core.graphs import LOCK
 from sharnir.core.renamed import Former
 from sharnir.core.spatial import quat_to_matrix, unit_quat
 from sharnir.engine.articulated.body_motion import moving
-from sharnir.errors import LARGEST, Bound, SimulationError, reachable
+from sharnir.errors import LARGEST, Bound, SceneWarning, SimulationError, callers_level, reachable
 from sharnir.model.joint_setting import MOVED, by_joints
 from sharnir.model.model import FIXED, KINEMATIC
 from sharnir.runtime.snapshots import chosen
@@ -150,6 +152,8 @@ def set_state(sim: Owner, q: Any, qd: Any, worlds: np.ndarray) -> None:
         if new is not None and not reachable(new):
             raise SimulationError(f"set_state({what}=…): at most {LARGEST:g} in size, got {np.abs(new).max():g}")
         given.append(new)
+    if given[0] is not None:
+        warn_beyond_limits(sim, given[0], worlds)
     groups = by_joints(sim._commands.enabled[:, worlds] != 0)
     kept = [getattr(sim.state, name).numpy().copy() for name in MOVED] if len(groups) > 1 else []
     try:
@@ -161,6 +165,36 @@ def set_state(sim: Owner, q: Any, qd: Any, worlds: np.ndarray) -> None:
         for name, values in zip(MOVED if kept else (), kept, strict=True):
             getattr(sim.state, name).assign(values)
         raise
+
+
+def warn_beyond_limits(sim: Owner, q: np.ndarray, worlds: np.ndarray, joint: int | None = None) -> None:
+    """Warn, once a joint, of coordinates (worlds, …) of all joints, or of one, that lie beyond its limits."""
+    model = sim.model
+    table = sim._shown.get("limited")
+    if table is None:  # coordinate, speed and joint of each axis with a limit of its own, which those of a ball do not have
+        rows = [
+            (int(model.q_start[k]) + i, int(model.v_start[k]) + i, k)
+            for k, kind in enumerate(model.joint_kinds)
+            for i in range(kind.v_size - 3 * (len(kind.turns) == 3 and kind.v_size > 0))
+        ]
+        table = sim._shown["limited"] = np.array(rows, int).reshape(-1, 3)
+    if joint is not None:
+        table = table[table[:, 2] == joint] - (model.q_start[joint], 0, 0)
+    values = q[:, table[:, 0]].T
+    low, high = (
+        array._base.numpy()[table[:, 1], None] if strided.is_shared(array) else array.numpy()[table[:, 1][:, None], worlds]
+        for array in (model.axes.lower, model.axes.upper)
+    )
+    off = np.maximum(low - values, values - high) > 1e-6 * (1.0 + np.abs(values))
+    for row in np.flatnonzero(off.any(1)) if off.any() else ():
+        view, w = list(sim._joints.values())[table[row, 2]], int(off[row].argmax())
+        if not view._told and sim._commands.enabled[table[row, 2], worlds[w]]:
+            view._told = True
+            first, last = (end[row, w if end.shape[1] > 1 else 0] for end in (low, high))
+            where = f" in world {worlds[w]}" * (sim.worlds > 1)
+            words = f"joint {view.name!r}: position {values[row, w]:.6g}{where} lies beyond its limits {first:g} to {last:g}"
+            words += "; steps push it back: choose a position within them, or set joint.limit first (told once)"
+            warnings.warn(words, SceneWarning, stacklevel=callers_level())
 
 
 def _set_group(sim: Owner, worlds: np.ndarray, q: np.ndarray | None, qd: np.ndarray | None, out: list[int]) -> None:

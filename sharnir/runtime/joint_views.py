@@ -16,7 +16,7 @@ from sharnir.model.actuators import Axis, DCMotor, Friction, Limit, Servo, per_a
 from sharnir.model.joint_setting import set_position, set_velocity
 from sharnir.model.model import command_values
 from sharnir.runtime import parameters
-from sharnir.runtime.arrays import memory
+from sharnir.runtime.arrays import memory, warn_beyond_limits
 from sharnir.runtime.drive_views import TableDrive
 
 # The Simulation a view belongs to; it stands a floor above, so that it is not named here.
@@ -33,7 +33,7 @@ class JointView(Bound):
     quaternion (x, y, z, w) as coordinates and the relative spin in the parent's joint frame as speeds.
     """
 
-    __slots__ = ("_drive", "_i", "_one", "_place", "_push", "_q", "_sim", "_speed", "_v", "kind", "name")
+    __slots__ = ("_drive", "_i", "_one", "_place", "_push", "_q", "_sim", "_speed", "_told", "_v", "kind", "name")
 
     def __init__(self, sim: Owner, index: int, name: str) -> None:
         self._sim, self._i, self.name = sim, index, name
@@ -44,7 +44,7 @@ class JointView(Bound):
         if self._one:
             self._place, self._speed = memory(sim._moving.q[q]), memory(sim._moving.qd[v])
             self._push = memory(sim._commands.joint_force[v])
-        self._drive = DriveView(self)
+        self._drive, self._told = DriveView(self), False
 
     force = Former("effort")
 
@@ -83,6 +83,7 @@ class JointView(Bound):
         q = self._sim._in(value, self.kind.q_size, f"joint {self.name!r}", "position", state=True)
         if len(self.kind.turns) == 3:
             q[:, -4:] = unit_quat(q[:, -4:], f"joint {self.name!r}", SimulationError)
+        warn_beyond_limits(self._sim, q, np.arange(self._sim.worlds), self._i)
         self._sim._settled()
         set_position(self._sim.model, self._sim.state, self._i, q, self._sim._commands.enabled != 0)
         self._sim.changed()
@@ -219,6 +220,7 @@ class JointView(Bound):
     def friction(self, value: Any) -> None:
         who = f"joint {self.name!r}"
         self._need_axis("friction")
+        self._need_value("friction", value)
         sim, names = self._sim, self.kind.free[: self.kind.v_size]
         try:
             by_axis = per_axis(who, "friction", value, tuple(names))
@@ -242,10 +244,18 @@ class JointView(Bound):
     def _by_axis(self, what: str, value: Any) -> dict[int, Any]:
         """One value for all axes, or a dict by axis name, as values by number."""
         names = tuple(self.kind.free[: self.kind.v_size])
+        self._need_value(what, value)
         try:
             return {names.index(n): v for n, v in per_axis(f"joint {self.name!r}", what, value, names).items()}
         except SceneError as error:
             raise SimulationError(str(error)) from None
+
+    def _need_value(self, what: str, value: Any) -> None:
+        if value is None or (isinstance(value, dict) and not value):
+            none = {"limit": "(-math.inf, math.inf)", "spring": "(0, 0)"}.get(what, "0")
+            raise SimulationError(
+                f"joint {self.name!r}: {what} is a value, or a dict by axis name, got {value!r}; for none: {none}"
+            )
 
     def _per_axis(self, values: list[Any]) -> Any:
         """One value of a joint with one free axis, else a dict by axis name."""

@@ -176,7 +176,7 @@ class Log(Values, Observer):
         self._sim = sim
         if isinstance(every, int) and not isinstance(every, bool) and every >= 1:
             self._every = every
-        elif is_positive(every) and not isinstance(every, bool):
+        elif is_positive(every):
             self._every = max(1, round(every / sim.dt))
         else:
             raise SimulationError(f"record: every is a number of steps of at least 1, or a time in s above 0, got {every!r}")

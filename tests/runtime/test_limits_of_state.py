@@ -5,6 +5,7 @@ import os
 import pickle
 import signal
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -159,3 +160,47 @@ def test_a_report_can_be_copied(worlds):
         now = np.array(one.iterations), np.array(one.residual), np.array(one.converged), one.elapsed
         assert all(np.array_equal(a, b) for a, b in zip(now, kept, strict=True))
         assert set(one.fallbacks) == set(report.fallbacks)
+
+
+@pytest.mark.parametrize("worlds", [1, 3])
+def test_a_position_beyond_the_limits_is_told_once(worlds):
+    scene = sh.Scene(gravity=(0, 0, 0))
+    names = ("arm", "pin", "free")
+    joints = (sh.Revolute("y", limit=(-1, 1)), sh.Cylindrical("z", limit={"z": (0, 0.5)}), sh.Revolute("y"))
+    for i, (name, joint) in enumerate(zip(names, joints, strict=True)):
+        scene.add_body(name, sh.Box(0.1, 0.1, 0.1), mass=1.0, position=(i, 0, 0))
+        scene.add_joint(name, joint, scene.world, name, position=(i, 0, 0))
+    sim = sh.Simulation(scene, 1e-3, worlds=worlds)
+    with pytest.warns(sh.SceneWarning, match=r"joint 'arm': position 2( in world 0)? lies beyond its limits -1 to 1;") as told:
+        sim.joint("arm").position = 2.0
+    assert len(told) == 1 and told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sim.joint("arm").position = -3.0  # told once
+        sim.joint("free").position = 7.0
+        sim.joint("pin").position = (0.5, 9.0)
+        sim.q = (0.5, 0.0, 1.0, 2.0)
+    q = np.broadcast_to((0.0, -0.1, 0.0, 0.0), (worlds, 4)).copy()
+    q[:-1, 1] = 0.0
+    with pytest.warns(sh.SceneWarning, match=f"joint 'pin': position -0.1.*{f'world {worlds - 1}' if worlds > 1 else ''} lies"):
+        sim.set_state(q=q)
+
+
+def test_a_parameter_of_none_is_refused():
+    sim = two_bars()
+    for what in ("limit", "spring", "damping", "friction"):
+        for value in (None, {}):
+            with pytest.raises(sh.SimulationError, match=f"joint 'j0': {what} is a value, .*; for none: "):
+                setattr(sim.joint("j0"), what, value)
+    with pytest.raises(sh.SimulationError, match="positive"):
+        sim.run(True)
+
+
+def test_a_world_that_is_no_number_is_refused():
+    scene = sh.Scene()
+    scene.add_ground()
+    scene.add_body("ball", sh.Sphere(0.1), mass=1.0, position=(0, 0, 1))
+    sim = sh.Simulation(scene, 0.01)
+    for world in (np.nan, "one", None, 0.5, [0, 0], 1e300):
+        with pytest.raises(sh.SimulationError, match="world is a whole number, or one for each of the 1 queries"):
+            sim.ray_cast((0, 0, 3), (0, 0, -1), world=world)
