@@ -22,18 +22,8 @@ from sharnir.emit.algebra import (
     outer,
     skew,
     square,
-)
-from sharnir.emit.expressions import (
-    Expression,
-    absolute,
-    atan_root,
-    clamp,
-    maximum,
-    minimum,
-    select,
-    sign,
-    value_of,
-)
+)  # fmt: skip
+from sharnir.emit.expressions import Expression, absolute, atan_root, clamp, maximum, minimum, select, sign, value_of
 from sharnir.engine.tree import history
 from sharnir.engine.tree.motors import hold_rotor, turn_rotor
 from sharnir.laws.axis import (
