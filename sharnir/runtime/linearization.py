@@ -49,60 +49,80 @@ class Linearization:
         return f"Linearization({len(self.states)} speeds, {len(self.inputs)} inputs{switches})"
 
 
+class Linearizer:
+    """Linearizes steps of a simulation as they are bound now, for some inputs.
+
+    Args:
+        inputs: see `Simulation.linearize`.
+    """
+
+    def __init__(self, sim: Owner, inputs: tuple[str, ...] | None) -> None:
+        from sharnir.engine.tree.linearize import Directions
+        from sharnir.engine.tree.tangent import RESULT, SEED, SEED_SIZE, start_of
+
+        check_covered(sim)
+        solver = sim.solver
+        if solver._bound is None or solver._bound[0] is not sim._state:
+            solver._bind(sim._state, sim.commands)
+        self.bound, self.asked = solver._bound, inputs
+        links, self.places = dynamics.links(sim), solver._trees.plan.places
+        self.n, self.states = links.nv, speed_names(sim, links)
+        rows = [(0, 0)] * self.n  # of each speed: its link, and the number there
+        self.floating: list[tuple[int, int]] = []  # links of bodies that float, and their first speed
+        for i, p in enumerate(self.places):
+            at = p.axis if p.axis >= 0 or not speeds_of(p) else int(links.v_start[links.links[links.link_of[p.body]].joint])
+            for k in range(speeds_of(p)):
+                rows[at + k] = i, (3 if speeds_of(p) == 3 else 0) + k
+            if speeds_of(p) == 6:
+                self.floating.append((i, at))
+        given = columns_of(sim, self.places, efforts(sim, self.places) if inputs is None else inputs)
+        self.inputs = tuple(name for name, *_ in given)
+        count = 2 * self.n + len(given)
+        seeds = np.zeros((sim.worlds, count, len(self.places), SEED_SIZE))
+        for k, (i, number) in enumerate(rows):
+            seeds[:, k, i, number] = seeds[:, self.n + k, i, start_of(SEED, "speed") + number] = 1.0
+        for k, (_, i, name, number) in enumerate(given):
+            seeds[:, 2 * self.n + k, i, start_of(SEED, name) + number] = 1.0
+        self.directions = Directions(solver._trees, self.bound[2], count)
+        self.directions.seed(seeds)
+        where = [self.directions.place(i, number + at) for at in (0, start_of(RESULT, "speed")) for i, number in rows]
+        self.where = np.stack(where, 1) if where else np.zeros((sim.worlds, 0, count), int)
+
+    def __call__(self, sim: Owner) -> Linearization:
+        from sharnir.engine.tree.tangent_code import NOT_FOUND
+
+        state = sim.state
+        told = self.directions.follow()
+        if NOT_FOUND in told:
+            w = f" in world {int(np.flatnonzero(told == NOT_FOUND)[0])}" if sim.worlds > 1 else ""
+            words = f"the next step does not converge as a whole{w}; take a smaller dt than {sim.dt:g} s"
+            raise SimulationError(f"linearize: {words}")
+        both = self.directions.results[self.where]
+        for i, at in self.floating:
+            body = self.places[i].body
+            rotation, spin = (x.numpy()[body].astype(float) for x in (state.rotation, state.spin))
+            arm, end = np.broadcast_to(sim.model.com[body], spin.shape), self.directions.ends[:, i]
+            before = at_frame(rotated(rotation, arm), spin)
+            after = at_frame(rotated(end[:, :4], arm), end[:, 4:] * (2.0 / sim.dt))
+            own = [*range(at, at + 6), *range(self.n + at, self.n + at + 6)]
+            both[:, :, own] = both[:, :, own] @ np.linalg.inv(before)
+            both[:, own] = after @ both[:, own]
+        if sim.worlds == 1:
+            both, stops = both[0], bool(told[0])
+        else:
+            stops = told != 0
+        A, B = both[..., : 2 * self.n], both[..., 2 * self.n :]
+        return Linearization(A, B, self.states, self.inputs, stops)
+
+
 def linearize(sim: Owner, inputs: Iterable[str] | None) -> Linearization:
     """See `Simulation.linearize`."""
-    from sharnir.engine.tree.linearize import Directions
-    from sharnir.engine.tree.tangent import SEED, SEED_SIZE, start_of
-    from sharnir.engine.tree.tangent_code import NOT_FOUND
-
-    check_covered(sim)
-    state, solver = sim.state, sim.solver
-    links = dynamics.links(sim)
-    if solver._bound is None or solver._bound[0] is not sim._state:
-        solver._bind(sim._state, sim.commands)
-    places = solver._trees.plan.places
-    n, state_names = links.nv, speed_names(sim, links)
-    rows: list[tuple[int, int]] = [(0, 0)] * n  # of each speed: its link, and the number there
-    floating: list[tuple[int, int]] = []  # links of bodies that float, and their first speed
-    for i, p in enumerate(places):
-        for k in range(speeds_of(p)):
-            first = 3 if speeds_of(p) == 3 else 0
-            at = p.axis if p.axis >= 0 else int(links.v_start[links.links[links.link_of[p.body]].joint])
-            rows[at + k] = i, first + k
-        if speeds_of(p) == 6:
-            floating.append((i, at))
-    asked = given(sim, places, efforts(sim, places) if inputs is None else inputs)
-    count = 2 * n + len(asked)
-    seeds = np.zeros((sim.worlds, count, len(places), SEED_SIZE))
-    for k, (i, number) in enumerate(rows):
-        seeds[:, k, i, number] = seeds[:, n + k, i, start_of(SEED, "speed") + number] = 1.0
-    for k, (_, i, name, number) in enumerate(asked):
-        seeds[:, 2 * n + k, i, start_of(SEED, name) + number] = 1.0
-    bound, followed = solver._bound[2], sim._directions
-    if followed is None or followed.bound is not bound or followed.count != count:
-        followed = sim._directions = Directions(solver._trees, bound, count)
-    result, told = followed.follow(seeds)
-    if (told == NOT_FOUND).any():
-        w = f" in world {int(np.flatnonzero(told == NOT_FOUND)[0])}" if sim.worlds > 1 else ""
-        raise SimulationError(f"linearize: the next step does not converge as a whole{w}; take a smaller dt than {sim.dt:g} s")
-    both = np.zeros((sim.worlds, 2 * n, count))
-    for k, (i, number) in enumerate(rows):
-        both[:, k], both[:, n + k] = result[:, :, i, number], result[:, :, i, 6 + number]
-    ends = followed.ends
-    for i, at in floating:
-        body = places[i].body
-        rotation, spin = (x.numpy()[body].astype(float) for x in (state.rotation, state.spin))
-        arm = np.broadcast_to(sim.model.com[body], spin.shape)
-        start = at_frame(rotated(rotation, arm), spin)
-        end = at_frame(rotated(ends[:, i, :4], arm), ends[:, i, 4:] * (2.0 / sim.dt))
-        own = [*range(at, at + 6), *range(n + at, n + at + 6)]
-        both[:, :, own] = both[:, :, own] @ np.linalg.inv(start)
-        both[:, own] = end @ both[:, own]
-    A, B = both[:, :, : 2 * n], both[:, :, 2 * n :]
-    stops = told != 0
-    one = sim.worlds == 1
-    names = tuple(name for name, *_ in asked)
-    return Linearization(A[0] if one else A, B[0] if one else B, state_names, names, bool(stops[0]) if one else stops)
+    if isinstance(inputs, str):
+        raise SimulationError(f"linearize: inputs are a list of words, got the one word {inputs!r}; write [{inputs!r}]")
+    asked, made = None if inputs is None else tuple(inputs), sim._linearizer
+    if made is None or made.bound is not sim.solver._bound or made.asked != asked or sim.solver._bound[0] is not sim._state:
+        made = sim._linearizer = Linearizer(sim, asked)
+    return made(sim)  # type: ignore[no-any-return]
 
 
 def rotated(rotation: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -155,10 +175,8 @@ def efforts(sim: Owner, places: Sequence[Any]) -> list[str]:
     return [f"{name}.effort" for name, k in sim.model.joint_names.items() if k in single and kinds[k].v_size == 1]
 
 
-def given(sim: Owner, places: Sequence[Any], inputs: Iterable[str]) -> list[tuple[str, int, str, int]]:
+def columns_of(sim: Owner, places: Sequence[Any], inputs: Iterable[str]) -> list[tuple[str, int, str, int]]:
     """Of each column: its name, its link, the field there, and the number of that."""
-    if isinstance(inputs, str):
-        raise SimulationError(f"linearize: inputs are a list of words, got the one word {inputs!r}; write [{inputs!r}]")
     m, out = sim.model, []
     for word in inputs:
         parts = [part for part in (*OF_JOINT, *OF_BODY) if str(word).endswith("." + part)]

@@ -108,7 +108,6 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         "_commands",
         "_contact_monitor",
         "_content",
-        "_directions",
         "_epoch",
         "_forced",
         "_gears",
@@ -119,6 +118,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         "_joints",
         "_known",
         "_lent",
+        "_linearizer",
         "_logs",
         "_looks",
         "_measures",
@@ -258,7 +258,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         self._ropes = {name: RopeView(self, i, name) for name, i in ropes.items()}
         self._contact_monitor = None if self.solver.collider is None else ContactMonitor(self)
         self._transaction = Transaction(self, *packed)
-        self._directions: Any = None  # what `linearize` follows through a step
+        self._linearizer: Any = None
         names = {i: name for name, i in self.model.body_names.items()}
         self._paths: list[Any] = [Follower(self, i, names[i], path) for i, path in self.model.paths.items()]
         self._air = Air(self, self.model.drag_areas) if self.model.drag_areas else None

@@ -41,31 +41,30 @@ class Directions:
         self._seeds, self._results = zeros(some * SEED_SIZE), zeros(some * RESULT_SIZE)
         self._ends = zeros(self.worlds * self.links * ENDS_SIZE)
         self._told = wp.zeros(self.worlds, dtype=wp.int32, device=device)
+        self.results: Any = self._results.numpy()  # views
+        self.told: np.ndarray = self._told.numpy()
+        self.ends: Any = self._ends.numpy().reshape(self.worlds, self.links, ENDS_SIZE)
+        """(world, link, number of `ENDS`) of the step itself."""
         self._launch: Any = None
 
-    @property
-    def ends(self) -> np.ndarray:
-        """(world, link, number of `ENDS`) of the step itself."""
-        found: np.ndarray = self._ends.numpy().reshape(self.worlds, self.links, ENDS_SIZE)
-        return found
-
-    def follow(self, seeds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(world, direction, link, number of `RESULT`), and what is told of worlds.
-
-        Args:
-            seeds: (world, direction, link, number of `SEED`).
-        """
+    def seed(self, seeds: np.ndarray) -> None:
+        """Give the directions: (world, direction, link, number of `SEED`)."""
         given = np.zeros((self.worlds, self.blocks * LANES, self.links, SEED_SIZE), np_real)
         given[:, : self.count] = seeds
-        shape = (self.worlds, self.blocks, LANES, self.links)
-        self._seeds.assign(np.moveaxis(given.reshape(*shape, SEED_SIZE), 2, -1).ravel())
+        shape = (self.worlds, self.blocks, LANES, self.links, SEED_SIZE)
+        self._seeds.assign(np.moveaxis(given.reshape(shape), 2, -1).ravel())
+
+    def place(self, link: int, number: int) -> np.ndarray:
+        """(world, direction) where a number of `RESULT` of a link stands in `results`."""
+        world, k = np.arange(self.worlds)[:, None], np.arange(self.count)[None]
+        found: np.ndarray = (((world * self.blocks + k // LANES) * self.links + link) * RESULT_SIZE + number) * LANES + k % LANES
+        return found
+
+    def follow(self) -> np.ndarray:
+        """Follow the directions; (world,) what is told of each world."""
         if self._launch is None:
-            outputs = [self._seeds, self._results, self._ends, self._told]
-            self._launch = wp.launch(
-                self.kernel, dim=self.worlds, inputs=[self.bound, 0, self.blocks, *self._inputs, *outputs],
-                device=self.bound.device, record_cmd=True,
-            )  # fmt: skip
+            inputs = [self.bound, 0, self.blocks, *self._inputs, self._seeds, self._results, self._ends, self._told]
+            how = {"device": self.bound.device, "record_cmd": True}
+            self._launch = wp.launch(self.kernel, dim=self.worlds, inputs=inputs, **how)
         self._launch.launch()
-        found: Any = self._results.numpy().reshape(self.worlds, self.blocks, self.links, RESULT_SIZE, LANES)
-        found = np.moveaxis(found, -1, 2).reshape(self.worlds, self.blocks * LANES, self.links, RESULT_SIZE)
-        return found[:, : self.count], self._told.numpy()
+        return self.told
