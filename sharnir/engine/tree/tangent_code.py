@@ -17,6 +17,7 @@ from sharnir.engine.tree.tangent import ENDS, ENDS_SIZE, KINDS, LANES, RESULT_SI
 
 NAME = "sharnir.tangent"
 KEPT = ("q", "c", "s", "rotation", "position", "V", "W", "z", "zv", "zl")  # what a direction's way to the end of the step changes
+UNKNOWN = ("z", "zv", "zl")  # of these, what has no rates at first
 NOT_FOUND, STOPS = 1, 2  # what is told of a world: its step is divided; something stops in it
 GIVEN = """const int memory_size = {size};
 real* const numbers = memory.data; const int memory_worlds = worlds; (void)memory_worlds;"""
@@ -67,11 +68,11 @@ class Tangent(Loop):
         p.say(" ".join(f"ends.data[(w*links + i)*{ENDS_SIZE} + {k}] = {place};" for k, place in enumerate(names)) + " }")
         p.say("for (int k = 0; k < memory_size; ++k) number(k) = saved[k];")
         with p.block("for (block = 0; block < blocks; ++block) {"):
-            p.say(f"for (int k = 0; k < {ROW}*(links + 1); ++k) rate(k) = (reals)(real(0.0));")
-            p.say("again = false;")
-            p.say(f"if (block > 0) for (int i = 0; i < links; ++i) {{ const Place own = {ROW}*(i + 1);")
-            p.say(" ".join(f"number(own + {START[n] + k}) = saved[own + {START[n] + k}];" for n in KEPT for k in range(SIZES[n])))
-            p.say("}")
+            p.say(f"again = false; if (block == 0) for (int k = 0; k < {ROW}*(links + 1); ++k) rate(k) = (reals)(real(0.0));")
+            p.say(f"else for (int i = 0; i < links; ++i) {{ const Place own = {ROW}*(i + 1);")
+            places = {n: [f"own + {START[n] + k}" for k in range(SIZES[n])] for n in KEPT}
+            p.say(" ".join(f"number({at}) = saved[{at}];" for n in KEPT for at in places[n]))
+            p.say(" ".join(f"rate({at}) = (reals)(real(0.0));" for n in UNKNOWN for at in places[n]) + " }")
             tangent(TangentTree(p, tree.second_gear))
         before = f"h = dt; {SET_STEP} number({PREPARED}) = real(0.0);\n{LANE}"
         return self.whole(before, "return told;", "")
