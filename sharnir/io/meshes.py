@@ -19,6 +19,7 @@ from sharnir.errors import SceneError
 from sharnir.geometry.shapes import Array, Box, Capsule, Compound, Cylinder, MassProperties, PointMass, Shape, Sphere, Triangles
 from sharnir.io.folders import Folders
 from sharnir.io.xml import Element, FilePath, log, make_parser, parse, read_bytes
+from sharnir.model.descriptions import FINISH
 
 MESH_FORMATS = ("stl", "obj", "ply", "off", "dae", "glb", "gltf")
 PAINTED = ("vertex", "face", "texture")
@@ -221,7 +222,66 @@ def tints(surface: Any) -> np.ndarray:
         colours = np.zeros((0, 4))
     if len(colours) != count:
         colours = np.tile(np.asarray(getattr(look.material, "main_color", (150, 155, 160)), float), (count, 1))
+        if getattr(look.material, "baseColorFactor", None) is not None:  # which is linear
+            return srgb(colours[:, :3] / 255) / 255
     return colours[:, :3] / 255
+
+
+def finishes(surface: Any) -> np.ndarray:
+    """(vertices, 2) roughness and metalness of a painted surface, 0 to 1; glTF takes what a material leaves out as 1."""
+    look, count = surface.visual, len(surface.vertices)
+    material: Any = getattr(look, "material", None)
+    if not hasattr(material, "roughnessFactor"):
+        return np.tile(FINISH, (count, 1))
+    factors = [1.0 if factor is None else float(factor) for factor in (material.roughnessFactor, material.metallicFactor)]
+    out = np.tile(factors, (count, 1))
+    if material.metallicRoughnessTexture is not None and look.uv is not None and len(look.uv) == count:
+        import trimesh
+
+        out *= trimesh.visual.color.uv_to_color(look.uv, material.metallicRoughnessTexture)[:, 1:3] / 255
+    return out
+
+
+def srgb(share: np.ndarray) -> np.ndarray:
+    """sRGB, 0 to 255, of linear shares."""
+    curve = np.where(share <= 0.0031308, 12.92 * share, 1.055 * np.maximum(share, 1e-9) ** (1 / 2.4) - 0.055)
+    return np.asarray(np.rint(255 * curve), np.uint8)
+
+
+def linear(colour: np.ndarray) -> np.ndarray:
+    """Linear shares of sRGB shares, 0 to 1; the fourth column, opacity, stays."""
+    colour = np.asarray(colour, float)
+    out = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
+    out[..., 3:] = colour[..., 3:]
+    return np.asarray(out)
+
+
+def as_glb(surface: Any, finish: Sequence[float] | None = None) -> bytes:
+    """A surface (`trimesh.Trimesh`) as a file for a page; its roughness and metalness instead of the material's own."""
+
+    def put(tree: dict[str, Any]) -> None:
+        own = "materials" in tree  # of vertices with colours there is none, and pages take metal for granted
+        for material in tree.setdefault("materials", [{"doubleSided": True}]):
+            given = material.setdefault("pbrMetallicRoughness", {})
+            if finish is not None or not own:
+                given.pop("metallicRoughnessTexture", None)
+                given["roughnessFactor"], given["metallicFactor"] = FINISH if finish is None else finish
+        for mesh in tree["meshes"]:
+            for primitive in mesh["primitives"]:
+                primitive.setdefault("material", 0)
+
+    return bytes(surface.export(file_type="glb", include_normals=True, tree_postprocessor=put))
+
+
+def coloured(vertices: Any, faces: Any, colour: Sequence[int]) -> Any:
+    """Triangles with a material of one colour, 0 to 255 (a `trimesh.Trimesh`)."""
+    import trimesh
+
+    material = trimesh.visual.material.PBRMaterial(
+        baseColorFactor=[*linear(np.array(colour[:3]) / 255), 1.0], roughnessFactor=FINISH[0], metallicFactor=FINISH[1],
+        doubleSided=True,
+    )  # fmt: skip
+    return trimesh.Trimesh(vertices, faces, visual=trimesh.visual.TextureVisuals(material=material), process=False)
 
 
 def as_visual(given: Any, who: str) -> Shape | None:

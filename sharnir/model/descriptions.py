@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.core.spatial import unit_quat
-from sharnir.errors import LARGEST, SceneError, as_numbers, reachable
+from sharnir.errors import LARGEST, SceneError, as_numbers, is_positive, reachable
 from sharnir.geometry.shapes import Shape, check_inertia
 from sharnir.model.actuators import Axis
 from sharnir.model.joint_types import Joint
@@ -32,6 +32,7 @@ class BodyDescription:
     angular_velocity: np.ndarray
     path: Callable[[float], Any] | None
     color: tuple[float, float, float] | None = None
+    finish: tuple[float, float] | None = None  # roughness, metalness, 0 to 1
     visual: Shape | None = None  # what it looks like, where that is not its shape
     drag_area: float = 0.0  # m²
 
@@ -130,6 +131,9 @@ def mass_properties(
     """Mass, its centre and the inertia about it, in a body's frame: the shape's, unless they are given."""
     if not isinstance(strict, bool):
         raise SceneError(f"{who}: strict is True or False, got {strict!r}")
+    for what, value in (("mass", mass), ("density", density)):
+        if value is not None and not is_positive(value):
+            raise SceneError(f"{who}: {what} is a positive finite number, got {value}")
     total, centre, tensor = float(mass or 0.0), np.zeros(3), np.zeros((3, 3))
     if shape is not None:
         try:
@@ -156,11 +160,25 @@ def path_pose(path: Callable[[float], Any], t: float, name: str) -> tuple[np.nda
     return vector(place, who, "position (m)"), unit_quat(turn, who)
 
 
-def looks(color: Any, visual: Any, drag_area: Any, who: str) -> dict[str, Any]:
+FINISH = (0.5, 0.0)  # roughness, metalness of what has none
+
+
+def as_finish(roughness: Any, metalness: Any, who: str) -> tuple[float, float] | None:
+    """Roughness and metalness from 0 to 1; None where neither is given."""
+    for what, value in (("roughness", roughness), ("metalness", metalness)):
+        if value is not None and (as_numbers(value).shape != () or not 0 <= as_numbers(value) <= 1):
+            raise SceneError(f"{who}: {what} is a number from 0 to 1, got {value!r}")
+    if roughness is None and metalness is None:
+        return None
+    return float(FINISH[0] if roughness is None else roughness), float(FINISH[1] if metalness is None else metalness)
+
+
+def looks(color: Any, roughness: Any, metalness: Any, visual: Any, drag_area: Any, who: str) -> dict[str, Any]:
     """What pictures and the air need of a body; files of visuals are read a floor above."""
     if as_numbers(drag_area).shape != () or not 0 <= as_numbers(drag_area) < np.inf:
         raise SceneError(f"{who}: drag_area is a finite number of m², at least 0, got {drag_area!r}")
     found: dict[str, Any] = {"color": as_color(color, who), "drag_area": float(drag_area)}
+    found["finish"] = as_finish(roughness, metalness, who)
     if visual is not None:
         from sharnir.io.meshes import as_visual
 

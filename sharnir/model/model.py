@@ -180,6 +180,7 @@ class Model:
     v_start: np.ndarray
     shapes: list[Any]
     colors: list[tuple[float, float, float] | None]
+    finishes: dict[int, tuple[float, float]] = field(default_factory=dict)  # of bodies by index: roughness, metalness, 0 to 1
     visuals: dict[int, Any] = field(default_factory=dict)  # of bodies that look otherwise than their shape: a Shape
     drag_areas: dict[int, float] = field(default_factory=dict)  # m², of bodies on which the air drags
     paths: dict[int, Any] = field(default_factory=dict)

@@ -57,10 +57,13 @@ class Visual(Part):
     Args:
         shapes: a file (.glb, .obj, …), a `Surface`, or shapes; the body's own if None.
         color: (red, green, blue) from 0 to 1, "#rrggbb" or a name ("red").
+        roughness: 0 (polished) to 1 (matt). metalness: 0 (paint, plastic) to 1 (bare metal). None: the file's, or 0.5 and 0.
     """
 
     shapes: Shape | Surface | Sequence[Shape] | str | None = None
     color: Sequence[float] | str | None = None
+    roughness: float | None = None
+    metalness: float | None = None
 
     argument: ClassVar = "visual"
     words: ClassVar = {"shapes": "visual"}

@@ -131,6 +131,8 @@ class Scene(Journaled):
         group: int | tuple[int, int] | Sequence[tuple[int, int]] | None = None,
         surface_velocity: Sequence[float] | None = None,
         color: Sequence[float] | str | None = None,
+        roughness: float | None = None,
+        metalness: float | None = None,
         visual: Shape | Sequence[Shape] | str | Visual | None = None,
         drag_area: float = 0.0,
         strict: bool = True,
@@ -154,6 +156,7 @@ class Scene(Journaled):
                 pairs, one per shape of `collision`.
             surface_velocity: of its surface, as of a conveyor, m/s, in the body's axes.
             color: in pictures: (red, green, blue) from 0 to 1, "#rrggbb" or a name ("red").
+            roughness, metalness: in pictures, 0 to 1: polished to matt, paint to bare metal; None: the file's, or 0.5 and 0.
             visual: what it looks like, if not like its shape: a file (.glb, .obj, .stl, …) in m and the body's axes, with its
                 colours and textures, a `Surface(file, scale, position=…, rotation=…)`, shapes, a `Visual`. It touches nothing.
             drag_area: c_d A, m², by which air that flows past (`sim.wind`) drags on it: ½ ρ c_d A |w − v| (w − v), N.
@@ -163,9 +166,6 @@ class Scene(Journaled):
         self._new_name(name, "bodies")
         if not isinstance(motion, str) or motion not in MOTIONS:
             raise SceneError(f"{who}: motion is one of {', '.join(map(repr, MOTIONS))}, got {motion!r}")
-        for what, value in (("mass", mass), ("density", density)):
-            if value is not None and not is_positive(value):
-                raise SceneError(f"{who}: {what} is a positive finite number, got {value}")
         if path is not None and (motion != "kinematic" or not callable(path)):
             raise SceneError(f"{who}: a path is a function of time that moves a kinematic body, got {path!r}, motion {motion!r}")
         if shape is not None and not isinstance(shape, Shape):
@@ -186,7 +186,7 @@ class Scene(Journaled):
         self.bodies[name] = BodyDescription(
             name, shape, MOTIONS[motion], total, centre, tensor, place, turn,
             vector(velocity, who, "velocity (m/s)"), vector(angular_velocity, who, "angular_velocity (rad/s)"), path,
-            **looks(color, visual, drag_area, who),
+            **looks(color, roughness, metalness, visual, drag_area, who),
         )  # fmt: skip
         self.touch.add_body(name, collide, collision, material, group, surface_velocity)
         return name
@@ -631,6 +631,7 @@ class Scene(Journaled):
             v_start=np.cumsum([0, *v_sizes])[:-1],
             shapes=[b.shape for b in bodies],
             colors=[b.color for b in bodies],
+            finishes={i: b.finish for i, b in enumerate(bodies) if b.finish is not None},
             visuals={i: b.visual for i, b in enumerate(bodies) if b.visual is not None},
             drag_areas={i: b.drag_area for i, b in enumerate(bodies) if b.drag_area > 0},
             paths={i: b.path for i, b in enumerate(bodies) if b.path is not None},

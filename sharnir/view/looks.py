@@ -12,7 +12,8 @@ from sharnir.collision.primitives import parts_of
 from sharnir.core.spatial import quat_multiply, quat_rotate
 from sharnir.core.strided import of_first
 from sharnir.geometry.shapes import Compound, Cylinder, PointMass, Shape
-from sharnir.io.meshes import is_painted, paint, tints
+from sharnir.io.meshes import finishes, is_painted, paint, tints
+from sharnir.model.descriptions import FINISH
 from sharnir.view.picture import joined_smoothly, rope_segments
 from sharnir.view.pieces import PALETTE, coil, creased, part_mesh
 
@@ -37,6 +38,7 @@ class Surface:
     faces: np.ndarray
     normals: np.ndarray  # [vertex] unit
     tints: np.ndarray | None = None  # [face] red, green, blue, opacity, 0 to 1 (sRGB); None: the solid's own colour
+    finishes: np.ndarray | None = None  # [face] roughness, metalness, 0 to 1; None: the solid's own
     two_sided: bool = False  # whether it is seen from inside
 
 
@@ -54,6 +56,7 @@ class Solid:
     colour: tuple[float, ...]  # red, green, blue, opacity, 0 to 1 (sRGB)
     pattern: int = PLAIN
     surface: Surface | None = None
+    finish: tuple[float, float] = FINISH  # roughness, metalness, 0 to 1
 
 
 @dataclass
@@ -89,7 +92,7 @@ def painted(shape: Shape, plain: tuple[int, ...]) -> Surface:
     if own is not None and np.shape(own) == (len(vertices), 4):
         colours[:, 3] = np.asarray(own, float)[:, 3] / 255
     normals = np.array(made.vertex_normals, float)
-    return Surface(vertices, faces, normals, colours[faces].mean(1), True)
+    return Surface(vertices, faces, normals, colours[faces].mean(1), finishes(made)[faces].mean(1), True)
 
 
 class Gallery:
@@ -115,7 +118,9 @@ class Gallery:
                 for part in parts.get(b, ()):
                     self._add_part(b, part, FLOOR if part.kind == "plane" and given is None else colour)
             elif is_painted(shape):
-                self._add_surface(b, painted(shape, colour), colour)
+                made = painted(shape, colour)
+                made.finishes = None if b in model.finishes else made.finishes
+                self._add_surface(b, made, colour)
             else:
                 self._add_shape(b, shape, np.zeros(3), STILL, colour, b in model.visuals)
 
@@ -158,7 +163,8 @@ class Gallery:
         shade = (*(c / 255 for c in colour), 1.0)
         place, turn = np.asarray(part.position, float), np.asarray(part.rotation, float)
         size = np.asarray(part.size, float)
-        self.solids.append(Solid(b, KINDS[part.kind], place, turn, size, part.radius, part.bound, shade, pattern))
+        finish = self.sim.model.finishes.get(b, FINISH)
+        self.solids.append(Solid(b, KINDS[part.kind], place, turn, size, part.radius, part.bound, shade, pattern, None, finish))
 
     def _add_surface(self, b: int, made: Surface, colour: Any, pattern: int = PLAIN) -> None:
         if not len(made.faces):
@@ -168,7 +174,8 @@ class Gallery:
         bound = float(np.linalg.norm(made.vertices, axis=1).max())
         size = np.abs(made.vertices).max(0)
         shade = (*(c / 255 for c in colour), 1.0)
-        self.solids.append(Solid(b, MESH, middle, STILL, size, 0.0, bound, shade, pattern, made))
+        finish = self.sim.model.finishes.get(b, FINISH)
+        self.solids.append(Solid(b, MESH, middle, STILL, size, 0.0, bound, shade, pattern, made, finish))
 
     def poses(self) -> tuple[np.ndarray, np.ndarray]:
         """Frame origins (bodies, 3), m, and rotations (bodies, 4) of the first world."""

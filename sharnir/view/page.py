@@ -129,6 +129,7 @@ class Page(Observer):
                 {
                     "name": self._looks.names[i], "colour": [c / 255 for c in colour], "vertices": text(vertices, np.float32),
                     "normals": text(normals(vertices, faces), np.float32), "faces": text(faces, np.uint32),
+                    "finish": self._looks.finish(i),
                 }
                 | own
             )  # fmt: skip

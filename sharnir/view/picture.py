@@ -18,7 +18,8 @@ from sharnir.core.spatial import quat_conjugate, quat_rotate
 from sharnir.core.strided import of_first
 from sharnir.errors import SimulationError
 from sharnir.geometry.shapes import Triangles
-from sharnir.io.meshes import is_painted, paint
+from sharnir.io.meshes import as_glb, coloured, finishes, is_painted, paint
+from sharnir.model.descriptions import FINISH
 from sharnir.model.model import FIXED, KINEMATIC
 from sharnir.view.pieces import (
     PALETTE,
@@ -117,6 +118,7 @@ class Looks:
         self.bodies: dict[int, tuple[Triangles, Colour]] = {}
         self.names = {i: name for name, i in model.body_names.items()}
         self.paint: dict[int, Any] = {}  # of bodies with colours of their own: a surface (`trimesh.Trimesh`)
+        self.files: dict[int, bytes] = {}  # of those, and of bodies with a roughness or metalness: what pages are sent (glTF)
         moving = 0
         for i, own in enumerate(model.shapes):
             shape = model.visuals.get(i, own)
@@ -128,6 +130,9 @@ class Looks:
             if shape is not None and is_painted(shape):
                 made = self.paint[i] = paint(shape, colour)
                 mesh = np.asarray(made.vertices), np.asarray(made.faces)
+                self.files[i] = as_glb(made, model.finishes.get(i))
+            elif mesh is not None and i in model.finishes:
+                self.files[i] = as_glb(coloured(*mesh, colour), model.finishes[i])
             if mesh is not None:
                 self.bodies[i] = mesh, colour
         self._far = {i: outermost(vertices) for i, ((vertices, _), _) in self.bodies.items()}
@@ -139,6 +144,11 @@ class Looks:
             (np.asarray(model.parents), of_first(model.joints.parent_point)),
             (np.asarray(model.children), of_first(model.joints.child_point)),
         ]
+
+    def finish(self, i: int) -> list[float]:
+        """Roughness and metalness of a body, 0 to 1; of a painted one without its own, the mean of its file's."""
+        own = self.sim.model.finishes.get(i, FINISH)
+        return [float(x) for x in (own if own is not FINISH or i not in self.paint else finishes(self.paint[i]).mean(0))]
 
     def _body_mesh(self, i: int, shape: Any) -> Triangles | None:
         """A body's own shape, else what touches of it, else a small ball; nothing of the world but its terrain."""
@@ -271,8 +281,8 @@ class Picture:
         self._moving: list[tuple[int, Any]] = []
         for i, (mesh, colour) in looks.bodies.items():
             name, at = f"{root}/bodies/{safe(looks.names[i])}", {"position": place[i], "wxyz": turn[i, [3, 0, 1, 2]]}
-            if i in looks.paint:
-                node = scene.add_mesh_trimesh(name, looks.paint[i], **at)
+            if i in looks.files:
+                node = scene.add_glb(name, looks.files[i], **at)
             else:
                 vertices, faces = mesh[0].astype(np.float32), mesh[1].astype(np.uint32)
                 side = "double" if model.shapes[i] is None or i in model.visuals else "front"

@@ -13,7 +13,8 @@ GROUND_LIGHT = wp.constant(wp.vec3f(0.22, 0.20, 0.18))  # on a surface that face
 SUN_LIGHT = wp.constant(wp.vec3f(0.78, 0.74, 0.66))  # on a surface that faces the sun
 DARKER = wp.constant(wp.float32(0.72))  # brightness of every other square of a checkered ground
 LINE = wp.constant(wp.float32(0.55))  # brightness of the lines around ten squares by ten
-GLOSS = wp.constant(wp.float32(0.05))  # brightness of the sun's highlight
+REFLECTED = wp.constant(wp.float32(0.04))  # share of light that paint, plastic and glass reflect head on
+MIRROR = wp.constant(wp.float32(0.5))  # roughness from which on the sky is seen in a surface only as its mean light
 
 
 @wp.func
@@ -57,17 +58,33 @@ def checker(x: wp.float32, y: wp.float32, width: wp.float32) -> wp.float32:
 
 
 @wp.func
-def lit(albedo: wp.vec3f, n: wp.vec3f, d: wp.vec3f, sun: wp.vec3f, open: wp.float32) -> wp.vec3f:
-    """Light from a surface of normal n to a viewer who looks along d; open: share of the sun that is not in shadow."""
+def lit(albedo: wp.vec3f, n: wp.vec3f, d: wp.vec3f, sun: wp.vec3f, open: wp.float32, finish: wp.vec2f) -> wp.vec3f:
+    """Light from a surface of normal n to a viewer who looks along d.
+
+    open: share of the sun that is not in shadow. finish: roughness and metalness. A highlight is that of Blinn and Phong with the
+    exponent 2/roughness⁴ (32 at a roughness of 0.5), its height grows as it narrows; a metal reflects with its own colour.
+    """
+    rough = wp.max(finish[0], wp.float32(0.1))
+    metal = finish[1]
     facing = wp.float32(0.5) + wp.float32(0.5) * n[2]
     light = GROUND_LIGHT + (SKY_LIGHT - GROUND_LIGHT) * facing
     toward = wp.max(wp.dot(n, sun), wp.float32(0.0)) * open
-    out = wp.cw_mul(albedo, light + SUN_LIGHT * toward)
+    out = wp.cw_mul(albedo, light + SUN_LIGHT * toward) * (wp.float32(1.0) - metal)
+    paint = REFLECTED * (wp.float32(1.0) - metal)
+    mirrored = wp.vec3f(paint, paint, paint) + albedo * metal  # share that is reflected, of each colour
     if toward > wp.float32(0.0):
-        shine = wp.max(wp.dot(n, wp.normalize(sun - d)), wp.float32(0.0))
-        shine = shine * shine
-        shine = shine * shine
-        shine = shine * shine
-        gloss = GLOSS * open * shine * shine * shine * shine
-        out = out + wp.vec3f(gloss, gloss, gloss)
+        squared = rough * rough
+        power = wp.float32(2.0) / (squared * squared)
+        shine = wp.pow(wp.max(wp.dot(n, wp.normalize(sun - d)), wp.float32(0.0)), power)
+        out = out + mirrored * (open * shine * (power + wp.float32(8.0)) / wp.float32(32.0))
+    clear = wp.max(wp.float32(1.0) - rough / MIRROR, wp.float32(0.0))
+    if metal > wp.float32(0.0) or clear > wp.float32(0.0):
+        back = d - n * (wp.float32(2.0) * wp.dot(n, d))
+        mean = GROUND_LIGHT + (SKY_LIGHT - GROUND_LIGHT) * (wp.float32(0.5) + wp.float32(0.5) * back[2])
+        around = mean + (sky_colour(back[2]) - mean) * clear
+        graze = wp.float32(1.0) - wp.min(wp.abs(wp.dot(n, d)), wp.float32(1.0))
+        fresnel = graze * graze * graze * graze * graze * clear
+        share = mirrored + (wp.vec3f(wp.float32(1.0), wp.float32(1.0), wp.float32(1.0)) - mirrored) * fresnel
+        out = out + wp.cw_mul(share, around) * (metal + (wp.float32(1.0) - metal) * clear)
+        out = out + wp.cw_mul(albedo, SUN_LIGHT) * (toward * metal * finish[0])  # of a rough metal: the sun, widely scattered
     return out

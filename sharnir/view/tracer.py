@@ -18,6 +18,8 @@ from sharnir.collision.rays import Span, ball_span, box_span, capsule_span, cone
 from sharnir.core.graphs import LOCK, Threads
 from sharnir.core.spatial import quat_to_matrix
 from sharnir.core.types import inline_less, mat33, real, vec3
+from sharnir.io.meshes import linear, srgb
+from sharnir.model.descriptions import FINISH
 from sharnir.model.model import FIXED
 from sharnir.view.looks import CHECKERED, Gallery, Tubes
 from sharnir.view.pieces import round_length
@@ -54,10 +56,12 @@ class Scenery:
     mesh: wp.array(dtype=wp.uint64)
     two_sided: wp.array(dtype=wp.int32)  # 1 where a mesh is seen from inside
     colour: wp.array(dtype=wp.vec4f)  # linear red, green, blue, opacity
+    finish: wp.array(dtype=wp.vec2f)  # roughness, metalness, 0 to 1
     pattern: wp.array(dtype=wp.int32)
     first_tint: wp.array(dtype=wp.int32)  # into `tints`, by face; −1: none
     first_normal: wp.array(dtype=wp.int32)  # into `normals`, by vertex
     tints: wp.array(dtype=wp.vec4f)
+    finishes: wp.array(dtype=wp.vec2f)  # beside each of `tints`
     normals: wp.array(dtype=wp.vec3f)
     square: real  # m, of a checkered ground
     haze: real  # m: distance at which 63 % of the ground is lost in haze
@@ -266,7 +270,10 @@ def trace(s: wp.array(dtype=Scenery), c: Lens, tile: int, d: vec3, sun: vec3, fi
             p = c.eye + d * f.far + n * (real(1.0e-5) + real(3.0e-5) * f.far)
             open = sunlight(s, p, sun)
         n32 = wp.vec3f(wp.float32(n[0]), wp.float32(n[1]), wp.float32(n[2]))
-        light = lit(wp.vec3f(a[0], a[1], a[2]), n32, d32, sun32, open)
+        finish = s[0].finish[f.solid]
+        if s[0].first_tint[f.solid] >= 0:
+            finish = s[0].finishes[s[0].first_tint[f.solid] + f.face]
+        light = lit(wp.vec3f(a[0], a[1], a[2]), n32, d32, sun32, open, finish)
         bright = light[0] + light[1] + light[2]
         if s[0].pattern[f.solid] == CHECKERED:
             bright = wp.float32(2.0) * (open + n32[2])
@@ -405,20 +412,6 @@ def finish_pixels(s: wp.array(dtype=Scenery), c: Lens, film: Film, first: int, f
         film.rgb[q, j] = film.curve[wp.int32(wp.clamp(out[j], wp.float32(0.0), wp.float32(1.0)) * CURVE + wp.float32(0.5))]
 
 
-def srgb(share: np.ndarray) -> np.ndarray:
-    """sRGB, 0 to 255, of linear shares."""
-    curve = np.where(share <= 0.0031308, 12.92 * share, 1.055 * np.maximum(share, 1e-9) ** (1 / 2.4) - 0.055)
-    return np.asarray(np.rint(255 * curve), np.uint8)
-
-
-def linear(colour: np.ndarray) -> np.ndarray:
-    """Linear shares of sRGB shares, 0 to 1; the fourth column, opacity, stays."""
-    colour = np.asarray(colour, float)
-    out = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
-    out[..., 3:] = colour[..., 3:]
-    return np.asarray(out)
-
-
 class Tracer:
     """Renders the first world of a simulation.
 
@@ -474,7 +467,7 @@ class Tracer:
     def _fill_tables(self) -> None:
         """What does not change between pictures: meshes, and the columns of solids."""
         solids = self.gallery.solids
-        tints, normals = [np.zeros((0, 4))], [np.zeros((0, 3))]
+        tints, finishes, normals = [np.zeros((0, 4))], [np.zeros((0, 2))], [np.zeros((0, 3))]
         self._meshes: list[Any] = []
         ids, first_tint, first_normal = [], [], []
         with LOCK, wp.ScopedDevice(self._device):
@@ -491,7 +484,9 @@ class Tracer:
                     normals.append(made.normals)
                     if made.tints is not None:
                         tints.append(linear(made.tints))
+                        finishes.append(np.tile(solid.finish, (len(made.tints), 1)) if made.finishes is None else made.finishes)
             self._tints = wp.array(np.concatenate(tints), dtype=wp.vec4f)
+            self._finishes = wp.array(np.concatenate(finishes), dtype=wp.vec2f)
             self._normals = wp.array(np.concatenate(normals), dtype=wp.vec3f)
         self._body = np.array([s.body for s in solids], int)
         self._position = np.array([s.position for s in solids]).reshape(-1, 3)
@@ -504,6 +499,7 @@ class Tracer:
             "mesh": (wp.uint64, np.array(ids, np.uint64), 0),
             "two_sided": (wp.int32, np.array([s.surface is not None and s.surface.two_sided for s in solids], np.int32), 0),
             "colour": (wp.vec4f, linear(np.array([s.colour for s in solids], float).reshape(-1, 4)), 1.0),
+            "finish": (wp.vec2f, np.array([s.finish for s in solids], float).reshape(-1, 2), FINISH),
             "pattern": (wp.int32, np.array([s.pattern for s in solids], np.int32), 0),
             "first_tint": (wp.int32, np.array(first_tint, np.int32), -1),
             "first_normal": (wp.int32, np.array(first_normal, np.int32), 0),
@@ -524,7 +520,7 @@ class Tracer:
             for name, (kind, values, fill) in self._columns.items():
                 more = np.full((room - len(values), *values.shape[1:]), fill, values.dtype)
                 setattr(s, name, wp.array(np.concatenate([values, more]), dtype=kind))
-            s.count, s.tints, s.normals = count, self._tints, self._normals
+            s.count, s.tints, s.finishes, s.normals = count, self._tints, self._finishes, self._normals
             s.grid_count, s.grid_list = wp.zeros(CELLS**2, dtype=wp.int32), wp.zeros((CELLS**2, room), dtype=wp.int32)
             s.tile_count, s.tile_list = wp.zeros(tiles, dtype=wp.int32), wp.zeros((tiles, room), dtype=wp.int32)
         aside = np.cross([0.0, 1.0, 0.0], SUN)

@@ -44,7 +44,7 @@ def test_pixels_have_the_colour_that_sky_and_sun_give():
     picture, _, _ = shot(sim, (0, 0, 6), (0, 0, 0), size=(80, 60))
     albedo = tracer.linear(np.array([[1.0, 128 / 255, 0.0, 1.0]]))[0, :3]
     half = tracer.SUN + [0, 0, 1]
-    gloss = float(shading.GLOSS) * (half[2] / np.linalg.norm(half)) ** 32
+    gloss = float(shading.REFLECTED) * 40 / 32 * (half[2] / np.linalg.norm(half)) ** 32
     light = np.array(shading.SKY_LIGHT) + tracer.SUN[2] * np.array(shading.SUN_LIGHT)
     expected = tracer.srgb(np.clip(albedo * light + gloss, 0, 1)).astype(int)
     found = picture[30, 40].astype(int)
@@ -205,3 +205,22 @@ def test_a_sensor_of_many_worlds_shows_the_first():
         sh.sensors.Camera(sh.Simulation(scene, 0.01, worlds=n), "eye", (0.2, 0, 0), width=64, height=48).rgb for n in (1, 3)
     )
     assert np.array_equal(one, many) and one[24, 32, 0] > one[24, 32, 2] + 60
+
+
+def test_a_metal_reflects_the_sky_with_its_own_colour_and_a_rough_surface_spreads_the_sun():
+    sky = np.array(shading.ZENITH)
+    steel = scene_of((sh.Box(1, 1, 1), (0, 0, 0), {"color": "#ff8000", "roughness": 0.0, "metalness": 1.0}))
+    picture, _, _ = shot(steel, (0, 0, 6), (0, 0, 0), size=(80, 60))
+    albedo = tracer.linear(np.array([[1.0, 128 / 255, 0.0, 1.0]]))[0, :3]
+    mean = np.array(shading.SKY_LIGHT)
+    expected = tracer.srgb(albedo * (mean + 0.8 * (sky - mean))).astype(int)  # as clear as a roughness of 0.1 of 0.5
+    print(f"found {picture[30, 40]}, expected {expected}")
+    assert np.abs(picture[30, 40].astype(int) - expected).max() <= 2
+    wide = []
+    for roughness in (0.3, 0.5, 0.8):
+        ball = scene_of((sh.Sphere(1.0), (0, 0, 0), {"color": "#000000", "roughness": roughness}))
+        picture, _, _ = shot(ball, 4 * tracer.SUN, (0, 0, 0), size=(160, 120))
+        line = picture[60].sum(1).astype(float)[30:130]
+        line -= line[[20, 80]].mean()
+        wide.append(int((line > 0.5 * line[45:55].max()).sum()))
+    assert wide[0] < wide[1] < wide[2], wide

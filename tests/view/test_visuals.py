@@ -10,8 +10,10 @@ import sharnir as sh
 
 trimesh = pytest.importorskip("trimesh")
 pytest.importorskip("PIL.Image")
-from sharnir.io.meshes import Beside, is_painted, paint, tints  # noqa: E402
+from sharnir.io.meshes import Beside, as_glb, finishes, is_painted, paint, tints  # noqa: E402
+from sharnir.view.looks import Gallery  # noqa: E402
 from sharnir.view.page import Page  # noqa: E402
+from sharnir.view.picture import Looks  # noqa: E402
 
 RED, BLUE = (220, 30, 30, 255), (20, 40, 230, 255)
 OBJ = """mtllib cube.mtl
@@ -134,3 +136,59 @@ def test_meshes_of_robots_keep_their_colours(truck, tmp_path):
     made = paint(shape, (1, 2, 3))
     assert is_painted(shape) and made.bounds == pytest.approx(np.array([[-1, -1, 0], [1, 1, 4]]))
     assert len(np.unique(tints(made).round(2), axis=0)) == 2
+
+
+def materials(file):
+    """The materials of a glTF file, and which of them its triangles have."""
+    tree = json.loads(file[20 : 20 + int.from_bytes(file[12:16], "little")])
+    return [m["pbrMetallicRoughness"] for m in tree["materials"]], [
+        p["material"] for m in tree["meshes"] for p in m["primitives"]
+    ]
+
+
+def test_roughness_and_metalness_of_a_file_are_drawn(tmp_path):
+    pbr, visuals = trimesh.visual.material.PBRMaterial, trimesh.visual.TextureVisuals
+    parts = [trimesh.creation.icosphere(radius=0.2), trimesh.creation.box((0.2, 0.2, 0.2))]
+    parts[1].apply_translation((1, 0, 0))
+    steel, paint_ = [0.2, 0.5, 0.8, 1.0], [1.0, 0.0, 0.0, 1.0]
+    parts[0].visual = visuals(material=pbr(baseColorFactor=steel, metallicFactor=1.0, roughnessFactor=0.2))
+    parts[1].visual = visuals(material=pbr(baseColorFactor=paint_, metallicFactor=0.0, roughnessFactor=0.8))
+    parts[0].export(tmp_path / "ball.glb")
+    trimesh.Scene(parts).export(tmp_path / "both.glb")
+    ball, both = (paint(sh.Surface(tmp_path / f"{name}.glb"), (0, 0, 0)) for name in ("ball", "both"))
+    assert np.allclose(tints(ball), np.array([124, 188, 231]) / 255, atol=1 / 255)  # sRGB of the linear factors
+    assert np.allclose(finishes(ball), (0.2, 1.0))
+    found = {tuple(row) for row in np.round(finishes(both), 2)}
+    assert found == {(0.2, 1.0), (0.8, 0.0)}
+    given, used = materials(as_glb(ball))
+    assert (given[0]["metallicFactor"], given[0]["roughnessFactor"], used) == (1.0, 0.2, [0])
+    given, _ = materials(as_glb(both, (0.7, 0.1)))
+    assert given[0]["roughnessFactor"] == 0.7 and given[0]["metallicFactor"] == 0.1
+    assert "metallicRoughnessTexture" not in given[0]
+
+
+def test_roughness_and_metalness_of_a_body_are_drawn(truck):
+    scene = sh.Scene()
+    steel = sh.Visual(color=(1.0, 0.5, 0.0), roughness=0.2, metalness=1.0)
+    scene.add_body("steel", sh.Box(1, 1, 1), visual=steel)
+    scene.add_body("plain", sh.Box(1, 1, 1), position=(2, 0, 0))
+    scene.add_body("truck", sh.Box(1, 1, 1), position=(4, 0, 0), visual=str(truck))
+    scene.add_body("matt", sh.Box(1, 1, 1), position=(6, 0, 0), visual=str(truck), roughness=1.0)
+    sim = sh.Simulation(scene, 0.01)
+    looks = Looks(sim, 1.0)
+    assert [looks.finish(i) for i in (1, 2, 3, 4)] == [[0.2, 1.0], [0.5, 0.0], [0.5, 0.0], [1.0, 0.0]]
+    assert sorted(looks.files) == [1, 3, 4]
+    given, used = materials(looks.files[1])
+    assert np.allclose(given[0]["baseColorFactor"], (1.0, 0.2140, 0.0, 1.0), atol=0.003)  # linear
+    assert (given[0]["roughnessFactor"], given[0]["metallicFactor"], used) == (0.2, 1.0, [0])
+    given, used = materials(looks.files[3])  # vertices have colours, and glTF takes metal for granted
+    assert (given[0]["roughnessFactor"], given[0]["metallicFactor"], used) == (0.5, 0.0, [0])
+    solids = {solid.body: solid for solid in Gallery(sim).solids}
+    assert solids[1].finish == (0.2, 1.0) and solids[2].finish == (0.5, 0.0)
+    assert (
+        np.allclose(solids[3].surface.finishes, (0.5, 0.0)) and solids[4].surface.finishes is None and solids[4].finish == (1, 0)
+    )
+    for wrong in (-0.1, 1.1, np.nan, "shiny", (0, 1)):
+        for what in ("roughness", "metalness"):
+            with pytest.raises(sh.SceneError, match=f"body 'a': {what} is a number from 0 to 1"):
+                scene.add_body("a", sh.Box(1, 1, 1), **{what: wrong})
