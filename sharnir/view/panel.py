@@ -93,6 +93,21 @@ class Slider:
                 self.handle.value = now
 
 
+PHONE = """<style>@media (max-width: 36em) {
+.mantine-Paper-root:has(.mantine-ScrollArea-root) { width: 100% !important; left: 0; right: 0; font-size: 16px; }
+.mantine-ScrollArea-content:has(.mantine-Button-root) > div { width: 100% !important; }
+.mantine-ScrollArea-root:has(.mantine-Button-root) .mantine-ScrollArea-viewport { max-height: 42vh; }
+div:has(> .mantine-Button-root:only-child) { display: inline-block; width: calc(33.3% - 1.2em); }
+.mantine-Paper-root .mantine-Button-root { min-height: 44px; padding: 0 4px; font-size: 16px; }
+.mantine-Paper-root .mantine-Slider-thumb { width: 24px !important; height: 24px !important; }
+.mantine-Paper-root input { min-height: 32px; font-size: 16px; }
+.mantine-Paper-root input[type="checkbox"] { width: 28px; height: 28px; min-height: 0; }
+}</style>"""
+"""Rules for narrow screens: the panel is as wide as the screen and leaves half of its height to the picture; what is pressed is
+as large as a finger.
+"""
+
+
 class Sliders:
     """Sliders of drives, reels and joints, in folders: what is shown is that of `sim`; what hands do is told to `act`, as the
     name of a method of `OperatorActions` and what it is given.

@@ -34,7 +34,7 @@ from sharnir.trainer.session import LocalSession, RemoteSession
 from sharnir.trainer.statistics import Statistics
 from sharnir.view.camera import VIEWS, Ride, Views
 from sharnir.view.operator_panel import OperatorPanel
-from sharnir.view.panel import Plot, Sliders, within
+from sharnir.view.panel import PHONE, Plot, Sliders, within
 from sharnir.view.picture import Layers, Looks, Picture, Scale, legend, poses, watch
 from sharnir.view.pieces import figures, round_length, table
 from sharnir.view.stage import LOOKS, Stage, one_of
@@ -481,6 +481,7 @@ class Viewer:
     def _add_controls(self, title: str, speed: float, paused: bool) -> None:
         gui, model = self.server.gui, self.sim.model
         gui.set_panel_label(title)
+        gui.add_html(PHONE)
         self._paused, acts = paused, {"visible": not self.closed}
         self._play = gui.add_button("Play" if paused else "Pause", hint="Let time run, or stop it", **acts)
         self._single = gui.add_button(f"Step {1e3 * self.sim.dt:g} ms", hint="Pause, and make one step", color="gray", **acts)

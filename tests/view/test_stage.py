@@ -230,3 +230,21 @@ def test_on_a_phone_all_is_seen_above_the_panel(viewer, browser, tmp_path):
     columns = np.flatnonzero(orange.any(0))
     print(f"the crate reaches from column {columns[0]} to {columns[-1]} of 390")
     assert columns[0] > 3 and columns[-1] < 386 and np.flatnonzero(orange.any(1))[-1] < 400
+
+
+def test_on_a_phone_the_panel_is_wide_and_leaves_half_of_the_screen(viewer, browser):
+    browser.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=1, mobile=True)
+    try:
+        browser.open(viewer.url)
+        words = (".mantine-Paper-root:has(.mantine-Button-root)", ".mantine-Button-root", ".mantine-Slider-thumb")
+        browser.until(f"{list(words)}.every(word => document.querySelector(word))")
+        boxes = [
+            browser.ask(f"(b => [b.width, b.height, b.top])(document.querySelector('{w}').getBoundingClientRect())")
+            for w in words
+        ]
+        panel, button, thumb = boxes
+        print(f"panel {panel}, button {button}, thumb {thumb}")
+        assert panel[0] == 390 and panel[2] >= 844 / 2
+        assert button[0] >= 80 and button[1] >= 44 and thumb[0] >= 24
+    finally:
+        browser.call("Emulation.clearDeviceMetricsOverride")
