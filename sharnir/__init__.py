@@ -238,4 +238,4 @@ if not TYPE_CHECKING:  # or every word would be right
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

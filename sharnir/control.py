@@ -13,17 +13,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sharnir import dynamics
+from sharnir.core.misspellings import Checked, names_of
 from sharnir.errors import SceneError, is_positive, number
 from sharnir.integrate.bound import Dynamics
 
 
 @dataclass
-class PID:
+class PID(Checked):
     """A controller kp e + ki ∫e + kd ė of errors e (numbers or arrays), its output within ±limit.
 
     Args:
@@ -191,3 +192,7 @@ def computed_torque(
     damping = 2.0 * sqrt(kp) if kd is None else number("computed_torque", "kd", kd, least=0.0)
     now, rate = np.asarray(q, float), np.asarray(v, float)
     return _bound(model).inverse_dynamics(now, rate, acceleration + damping * (speed - rate) + kp * (place - now))
+
+
+if not TYPE_CHECKING:  # or every word would be right
+    __getattr__ = names_of("sharnir.control", ("PID", "Spline", "Trapezoid", "computed_torque", "gravity_compensation"))

@@ -11,8 +11,9 @@ must fit together. `forward_dynamics` and `integrate` keep the loop closed; M, b
 """
 
 from threading import get_ident
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from sharnir.core.misspellings import names_of
 from sharnir.integrate.bound import Dynamics
 from sharnir.integrate.mechanics import (
     Trajectory,
@@ -67,6 +68,9 @@ __all__ = [
     "static_equilibrium",
     "to_state",
 ]
+
+if not TYPE_CHECKING:  # or every word would be right
+    __getattr__ = names_of("sharnir.dynamics", __all__)
 
 
 linearise = linearize

@@ -3,10 +3,10 @@
 import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from numbers import Real
 from types import FrameType
-from typing import TypeGuard, TypeVar
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -86,21 +86,49 @@ OF_SIMULATIONS = (
 )
 
 
-class Bound:
+class Spelled:
+    """A base of what has names that a user may misspell: one that is not there is answered with what is probably meant."""
+
+    __slots__ = ()
+    if not TYPE_CHECKING:  # or every word would be right
+
+        def __getattr__(self, name):
+            raise AttributeError(_no_such(self, name))
+
+
+def _no_such(thing: object, name: str) -> str:
+    """What to say of an attribute that an object does not have."""
+    if name.startswith("_"):
+        return f"{type(thing).__name__!r} object has no attribute {name!r}"
+    from sharnir.core.misspellings import meant
+    from sharnir.core.renamed import present_names
+
+    own = [word for word in getattr(thing, "__dict__", {}) if not word.startswith("_")]
+    known = list(dict.fromkeys([*present_names(type(thing)), *own]))
+    who = type(thing).__name__
+    article = "an" if who[0] in "AEIOU" else "a"
+    return f"{article} {who} has no {name!r}{meant(name, known)}; it has {', '.join(known)}"
+
+
+class Bound(Spelled):
     """A base of objects that hold memory of a device, as a simulation and its views: they are neither copied nor pickled."""
 
     __slots__ = ()
     _instead = "read and copy the values that you need, or use sim.snapshot()"
 
-    def __getattr__(self, name: str) -> object:
-        """What is not there, with what is probably meant."""
-        if name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        from sharnir.core.misspellings import meant
-        from sharnir.core.renamed import present_names
+    def __init_subclass__(cls, **keywords: object) -> None:
+        super().__init_subclass__(**keywords)
+        from sharnir.core.misspellings import ask_all
 
-        known = present_names(type(self))
-        raise AttributeError(f"a {type(self).__name__} has no {name!r}{meant(name, known)}; it has {', '.join(known)}")
+        ask_all(cls)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        try:
+            object.__setattr__(self, name, value)
+        except AttributeError:
+            if hasattr(type(self), name):
+                raise
+            raise AttributeError(_no_such(self, name)) from None
 
     def __reduce_ex__(self, protocol: object) -> str:
         name = getattr(self, "name", None)
@@ -113,8 +141,51 @@ def named(views: Mapping[str, View], name: str, what: str) -> View:
     try:
         return views[name]
     except (KeyError, TypeError):
-        known = ", ".join(map(repr, views)) or "none"
-        raise SimulationError(f"no {what} is named {name!r}; known: {known}") from None
+        raise SimulationError(_unknown(views, name, what)) from None
+
+
+def _unknown(views: Mapping[str, object], name: object, what: str) -> str:
+    from sharnir.core.misspellings import meant
+
+    near = meant(name, list(views)) if isinstance(name, str) else ""
+    return f"no {what} is named {name!r}{near}; known: {', '.join(map(repr, views)) or 'none'}"
+
+
+class UnknownName(SimulationError, KeyError):
+    """A name that nothing of a simulation has."""
+
+    __str__ = Exception.__str__
+
+
+class Views(Mapping[str, View]):
+    """Objects of a simulation by name; `what` they are."""
+
+    def __init__(self, views: dict[str, View], what: str) -> None:
+        self._views, self._what = views, what
+
+    def __getitem__(self, name: str) -> View:
+        try:
+            return self._views[name]
+        except (KeyError, TypeError):
+            raise UnknownName(_unknown(self._views, name, self._what)) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._views)
+
+    def __len__(self) -> int:
+        return len(self._views)
+
+    def __repr__(self) -> str:
+        return repr(self._views)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            if name.startswith("_"):
+                raise AttributeError(f"'Views' object has no attribute {name!r}")
+            raise AttributeError(
+                f"a {self._what} is taken by its name in brackets, as [{next(iter(self._views), name)!r}], not .{name}"
+            )
 
 
 def number(

@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import importlib
 import math
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import sharnir
 from sharnir.cli.examples import UsageError
 from sharnir.core.extras import MissingExtra
+from sharnir.core.misspellings import meant
 from sharnir.errors import SceneError, SimulationError
 
 EXAMPLES = """examples:
@@ -36,9 +38,25 @@ def _renamed(arguments: Sequence[str] | None) -> Sequence[str]:
     return words
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser that says what a misspelt word probably stands for."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        found, left = super().parse_known_args(args, namespace)
+        wrong = next((word for word in left if word.startswith("--")), None)
+        if wrong is not None:
+            options = list(dict.fromkeys(re.findall(r"--([a-z][a-z-]*)", self.format_help())))
+            self.error(f"there is no option {wrong}{meant(wrong[2:], options)}; there are {', '.join(options)}")
+        return found, left
+
+    def error(self, message: str) -> NoReturn:
+        wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
+        super().error(message + (meant(wrong[1], re.findall(r"[\w-]+", wrong[2])) if wrong else ""))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code: 0, 1 for a failure, 2 for a wrong word on the command line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="sharnir", description="Real-time dynamics of jointed bodies and ropes.", epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip

@@ -18,6 +18,7 @@ import sharnir
 from sharnir.cli import examples
 from sharnir.cli.subjects import is_scene_file, made, own, recorded, values_of
 from sharnir.cli.warmup import DEMO, compile_ahead, compile_all
+from sharnir.core.misspellings import meant
 from sharnir.core.spatial import quat_conjugate, quat_rotate
 from sharnir.core.strided import of_first
 from sharnir.core.types import PRECISION
@@ -266,7 +267,7 @@ def score(name: str | None, out: Path, by_hand: bool, port: int) -> int:
             _say(f"  {exercise.name:<{width}}  {exercise.about}")
         return 0
     if name not in EXERCISES:
-        raise examples.UsageError(f"no exercise is named {name!r}; there are: {', '.join(EXERCISES)}")
+        raise examples.UsageError(f"no exercise is named {name!r}{meant(name, EXERCISES)}; there are: {', '.join(EXERCISES)}")
     session = Session(EXERCISES[name])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StepWarning)

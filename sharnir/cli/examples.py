@@ -9,6 +9,8 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
+from sharnir.core.misspellings import meant
+
 
 class UsageError(Exception):
     """A wrong word on the command line, told in one line."""
@@ -30,9 +32,8 @@ def load(name: str) -> ModuleType:
     """The module of an example: `make(dt)` builds its simulation, `check(sim)` runs and judges it."""
     known = examples()
     if name not in known:
-        raise UsageError(
-            f"no example is named {name!r} (a file of your own ends in .py); there are: {', '.join(known) or 'none'}"
-        )
+        own = f"no example is named {name!r}{meant(name, known)} (a file of your own ends in .py)"
+        raise UsageError(f"{own}; there are: {', '.join(known) or 'none'}")
     spec = importlib.util.spec_from_file_location(f"sharnir_example_{name}", known[name])
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -10,7 +10,7 @@ import numpy as np
 
 from sharnir.collision.material import Material, checked
 from sharnir.collision.primitives import Part, parts_of, terrain_part
-from sharnir.core.spatial import direction_of, frame_from_axes
+from sharnir.core.spatial import direction_of, frame_from_axes, quat_rotate
 from sharnir.errors import SceneError, number
 from sharnir.geometry.shapes import Compound, Mesh, Shape
 from sharnir.model.model import DYNAMIC
@@ -167,6 +167,17 @@ class ContactScene:
             part.belt, part.material = len(self.belts), checked(material, who)
             owner.parts.append(part)
         self.belts.append(belt)
+
+    def upside_down(self, gravity: np.ndarray) -> str:
+        """A warning where gravity presses nothing onto the ground; "" where all is well, or there is none of the two."""
+        planes = [part for contact in self.bodies.values() for part in contact.parts if part.kind == "plane"]
+        up = [quat_rotate(plane.rotation, np.array([0.0, 0.0, 1.0])) for plane in planes]
+        if not up or not gravity.any() or any(n @ gravity < -1e-9 * np.linalg.norm(gravity) for n in up):
+            return ""
+        words = ", ".join(f"{g:g}" for g in gravity)
+        return (
+            f"Scene: gravity=({words}) does not press bodies onto the ground; z is up unless add_ground(normal=…): (0, 0, -9.81)"
+        )
 
     def missing(self) -> str | None:
         """A warning if the user expects contact and the scene has none; None where all is well, or contact=False was said."""

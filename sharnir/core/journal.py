@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import typing
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from os import PathLike
@@ -32,11 +33,19 @@ def kept(value: Any) -> Any:
 
 
 class OfInit:
-    """The signature of a class is that of its `__init__`, though it has a `__new__`."""
+    """The signature of a class is that of its `__init__`, though it has a `__new__`; keywords of `**options` one by one."""
 
     def __get__(self, made: Any, cls: type) -> inspect.Signature:
         whole = inspect.signature(cls.__init__)  # type: ignore[misc]
-        return whole.replace(parameters=list(whole.parameters.values())[1:])
+        found: list[inspect.Parameter] = []
+        for name, one in list(whole.parameters.items())[1:]:
+            if one.kind is not one.VAR_KEYWORD:
+                found.append(one)
+                continue
+            for words in typing.get_args(typing.get_type_hints(cls.__init__).get(name)):  # type: ignore[misc]
+                hints = typing.get_type_hints(words).items()
+                found += [inspect.Parameter(n, one.KEYWORD_ONLY, default=None, annotation=hint) for n, hint in hints]
+        return whole.replace(parameters=found)
 
 
 class KeepsArguments(Checked):
@@ -88,7 +97,7 @@ class SceneJournal:
     notes: tuple[str, ...] = ()
 
 
-class Journaled:
+class Journaled(Checked):
     """What a Scene shares with the files it can be written to: every method that adds something keeps what it was given."""
 
     calls: list[Call]

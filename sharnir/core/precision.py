@@ -19,14 +19,14 @@ def set_precision(precision: Literal["single", "double"]) -> None:
     Single precision is for many worlds on a GPU: half the memory, several times the pace, 6 to 7 digits. It holds for
     this process and its child processes. Raises SimulationError if the library is already in use in the other precision.
     """
-    if precision not in NAMES:
-        raise SimulationError(f"set_precision: precision is 'single' or 'double', got {precision!r}")
     check_precision("set_precision", precision)
     os.environ[VARIABLE] = precision
 
 
 def check_precision(who: str, precision: str) -> None:
-    """Raise a SimulationError if this process already computes in another precision."""
+    """Raise a SimulationError if this process already computes in another precision, or if there is no such precision."""
+    if precision not in NAMES:
+        raise SimulationError(f"{who}: precision is 'single' or 'double', got {precision!r}")
     types = sys.modules.get("sharnir.core.types")
     if types is not None and precision != types.PRECISION:
         first = f"call sh.set_precision({precision!r}) right after import sharnir as sh, before anything else of it is used"

@@ -3,13 +3,16 @@
 Quaternions are (x, y, z, w) and turn body axes into world axes.
 """
 
-from collections.abc import Sequence
+import math
+import warnings
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import warp as wp
 
+from sharnir.core.misspellings import by_name
 from sharnir.core.types import EPSILON, mat33, quat, real, vec3
-from sharnir.errors import SceneError, as_numbers
+from sharnir.errors import SceneError, SceneWarning, as_numbers, callers_level, number
 
 # The average-momentum rule below stops when it is met to this fraction of the momentum.
 ROTATION_TOLERANCE = wp.constant(real(max(1.0e-11, 2.0 * EPSILON)))
@@ -221,8 +224,28 @@ def quat_exp(phi: np.ndarray) -> np.ndarray:
     return np.concatenate([0.5 * np.sinc(angle / (2 * np.pi)) * phi, np.cos(0.5 * angle)], -1)
 
 
+def in_degrees(what: str, values: Iterable[float]) -> str:
+    """A question where all values of an angle look like degrees; "" where they do not."""
+    values = [x for x in values if math.isfinite(x)]
+    most = max((abs(x) for x in values), default=0.0)
+    if not (15.0 <= most <= 360.0 and all(x % 5.0 == 0.0 for x in values)):
+        return ""
+    return f"{what} of {most:g} rad is {most / (2 * math.pi):.3g} turns; are degrees meant? math.radians({most:g}) has it"
+
+
+def _ask_of_degrees(who: str, *angles: float) -> None:
+    """Warn of angles that look like degrees: whole numbers, as they are written, not as they are computed."""
+    question = in_degrees("an angle", angles)
+    if question and all(isinstance(angle, int) or angle in (0, 45, 90, 180) for angle in angles):
+        warnings.warn(f"{who}: {question}", SceneWarning, stacklevel=callers_level())
+
+
+@by_name
 def rpy(roll: float, pitch: float, yaw: float) -> np.ndarray:
     """The quaternion (x, y, z, w) of turns by roll, pitch and yaw (rad) about the fixed axes x, y, z in turn, as in URDF."""
+    for what, angle in (("roll", roll), ("pitch", pitch), ("yaw", yaw)):
+        number("rpy", what, angle)
+    _ask_of_degrees("rpy", roll, pitch, yaw)
     about_x, about_y, about_z = (quat_exp(angle * e) for angle, e in zip((roll, pitch, yaw), np.eye(3), strict=True))
     return quat_multiply(about_z, quat_multiply(about_y, about_x))
 
@@ -239,10 +262,11 @@ def direction_of(axis: str | Sequence[float] | np.ndarray, who: str) -> np.ndarr
     return out
 
 
+@by_name
 def about(axis: str | Sequence[float], angle: float) -> np.ndarray:
     """The quaternion (x, y, z, w) of a turn by an angle (rad) about "x", "y", "z", "-x", "-y", "-z" or a vector."""
-    if not np.isfinite(as_numbers(angle)):
-        raise SceneError(f"about: angle is a finite number in rad, got {angle!r}")
+    number("about", "angle (rad)", angle)
+    _ask_of_degrees("about", angle)
     return quat_exp(angle * direction_of(axis, "about: axis"))
 
 

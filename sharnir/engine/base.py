@@ -19,7 +19,7 @@ from sharnir.core.strided import of_first
 from sharnir.core.types import alone, begin_modules, load_modules, np_real, real, vec3
 from sharnir.engine.guard import guard_of, watch_bodies
 from sharnir.engine.guard_data import COUNTS, OF_BODY, SUMS, VERDICT, VERDICTS, RopeWatch, Tally, Watch
-from sharnir.errors import SimulationError, is_positive
+from sharnir.errors import SimulationError, Spelled, is_positive
 from sharnir.model.model import DYNAMIC, FIXED, KEPT, KINEMATIC, Control, Model, State
 
 GRADES = ("relative", "divided", "damped", "velocity")
@@ -474,7 +474,7 @@ class Values:
         return self.values
 
 
-class Report:
+class Report(Spelled):
     """What the last step did; one object, reused. Values are numbers, or arrays (worlds,) where there are several worlds."""
 
     def __init__(

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.misspellings import by_name
 from sharnir.errors import SceneError, as_numbers, number
 from sharnir.geometry.shapes import Box, Compound
 
@@ -95,11 +96,13 @@ def _made(size: Sequence[float], heights: np.ndarray) -> Terrain:
     return Terrain(heights, (float(size[0]), float(size[1])))
 
 
+@by_name
 def flat(*, size: Sequence[float], step: float = STEP) -> Terrain:
     """Level ground, to add other fields or a map of friction to."""
     return _made(size, 0.0 * grid(size, step)[0])
 
 
+@by_name
 def hill(
     *, size: Sequence[float], height: float, radius: float, at: Sequence[float] = (0.0, 0.0), step: float = STEP
 ) -> Terrain:  # fmt: skip
@@ -110,6 +113,7 @@ def hill(
     return _made(size, 0.5 * number("terrain.hill", "height (m)", height) * (1 + np.cos(np.pi * r)))
 
 
+@by_name
 def ridge(*, size: Sequence[float], height: float, length: float, at: float = 0.0, step: float = STEP) -> Terrain:
     """A hill across the way: ½ height (1 + cos 2πx/length) along x, the same at every y."""
     x, _ = grid(size, step)
@@ -118,6 +122,7 @@ def ridge(*, size: Sequence[float], height: float, length: float, at: float = 0.
     return _made(size, 0.5 * number("terrain.ridge", "height (m)", height) * (1 + np.cos(np.pi * r)))
 
 
+@by_name
 def ramp(*, size: Sequence[float], slope: float, start: float, length: float, step: float = STEP) -> Terrain:
     """Level, from x = start up at an angle of `slope` (rad) for `length` m along x, then level again."""
     x, _ = grid(size, step)
@@ -126,6 +131,7 @@ def ramp(*, size: Sequence[float], slope: float, start: float, length: float, st
     return _made(size, rise * along)
 
 
+@by_name
 def waves(*, size: Sequence[float], height: float, length: float, step: float = STEP) -> Terrain:
     """A washboard: ½ height (1 − cos 2πx/length)."""
     x, _ = grid(size, step)
@@ -133,6 +139,7 @@ def waves(*, size: Sequence[float], height: float, length: float, step: float = 
     return _made(size, 0.5 * number("terrain.waves", "height (m)", height) * (1 - np.cos(turns)))
 
 
+@by_name
 def rubble(*, size: Sequence[float], height: float, grain: float = 0.3, seed: int = 0, step: float = STEP) -> Terrain:
     """Rough ground between 0 and `height`, bumps about `grain` m wide; the same for the same seed."""
     x, _ = grid(size, step)
@@ -148,6 +155,7 @@ def rubble(*, size: Sequence[float], height: float, grain: float = 0.3, seed: in
     return _made(size, number("terrain.rubble", "height (m)", height) * (values - values.min()) / (span if span > 0 else 1.0))
 
 
+@by_name
 def stairs(*, rise: float, tread: float, count: int, width: float) -> Compound:
     """Stairs up along x from the origin, as a shape for a fixed body: `count` steps, each `rise` m high and `tread` m deep."""
     who = "terrain.stairs"
@@ -161,6 +169,7 @@ def stairs(*, rise: float, tread: float, count: int, width: float) -> Compound:
     return Compound(*steps)
 
 
+@by_name
 def from_array(heights: Any, *, size: Sequence[float]) -> Terrain:
     """Heights in m, (along x, along y)."""
     z = as_numbers(heights)
@@ -172,6 +181,7 @@ def from_array(heights: Any, *, size: Sequence[float]) -> Terrain:
     return _made(size, z)
 
 
+@by_name
 def from_image(path: str | Path, *, size: Sequence[float], height: float) -> Terrain:
     """A grey image: black 0, white `height` m. Its width runs along x, its upper edge is at the largest y. Needs Pillow."""
     try:
@@ -192,6 +202,7 @@ def from_image(path: str | Path, *, size: Sequence[float], height: float) -> Ter
     return from_array(grey[::-1].T / white * number("terrain.from_image", "height (m)", height), size=size)
 
 
+@by_name
 def from_file(path: str | Path, *, size: Sequence[float], height: float | None = None) -> Terrain:
     """Heights from .npy, .csv or .txt (m, a line a step along x), or from an image (with its `height`)."""
     suffix = Path(path).suffix.lower()

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.misspellings import by_name
 from sharnir.core.spatial import frame_from_axes, quat_conjugate, quat_multiply, quat_rotate
 from sharnir.errors import SceneError, is_positive
 from sharnir.geometry.shapes import Array, MassProperties, combine
@@ -79,6 +80,7 @@ class Imported:
         return self.data.xpos[i].copy(), turned(self.data.xquat[i])
 
 
+@by_name
 def load_mjcf(
     path: FilePath, *, roots: Sequence[FilePath] = (), gravity: Sequence[float] | None = None, meshes: bool = True,
     contact: bool = True, lift: float = LIFT,

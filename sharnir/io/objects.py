@@ -11,13 +11,12 @@ import types
 import typing
 import zlib
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from sharnir.collision import material
-from sharnir.core.misspellings import ALSO_CALLED
+from sharnir.core import misspellings
 from sharnir.errors import SceneError
 from sharnir.geometry import shapes, terrain
 from sharnir.io import meshes
@@ -85,8 +84,7 @@ def machines() -> list[str]:
 def meant(word: str, known: Iterable[str]) -> str:
     """What to say of a word that is not known."""
     known = list(known)
-    near = [ALSO_CALLED[word]] if ALSO_CALLED.get(word) in known else get_close_matches(word, known, 1)
-    return f"is {near[0]!r} meant?" if near else f"allowed: {', '.join(known)}"
+    return misspellings.meant(word, known).removeprefix("; ") or f"allowed: {', '.join(known)}"
 
 
 @dataclasses.dataclass(frozen=True)

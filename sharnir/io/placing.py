@@ -36,13 +36,14 @@ def place_arguments(section: str, arguments: dict[str, Any], pose: Pose) -> dict
     out = dict(arguments)
     if section == "ground":
         raise SceneError("a ground belongs to the world, not to a part that is placed")
+    held = out.get("relative_to", "world") != "world"  # it moves with another body of the part
     for key in POINTS.get(section, ()):
-        if key in out:
+        if key in out and not held:
             out[key] = _moved(out[key], pose, key)
     for key in VECTORS.get(section, ()):
         if key in out:
             out[key] = quat_rotate(pose[1], _points(out[key], key))
-    if section == "body":
+    if section == "body" and not held:
         out.setdefault("position", pose[0])
         out["rotation"] = _turned(out.get("rotation"), pose)
     if section == "terrain":

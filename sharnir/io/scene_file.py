@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.misspellings import by_name
 from sharnir.core.renamed import present_arguments
 from sharnir.engine.rope.describe import MAX_SEGMENTS
 from sharnir.errors import SceneError, SceneFileError
@@ -70,7 +71,7 @@ PHASES = (*FIRST, *(section for section in SECTIONS if section not in (*FIRST, "
 OTHERS = ("include", "parameters", "scene", "simulation", "part", "place", "machine")
 REFERENCES = (
     "parent", "child", "a", "b", "body", "joint", "joint_a", "joint_b", "attach", "rope", "path", "target", "on", "to", "frame",
-    "ignore",
+    "ignore", "relative_to",
 )  # fmt: skip
 """Keys whose texts name objects of the scene: inside a part, those of the part first."""
 
@@ -78,6 +79,7 @@ OTHER_TOOLS = {".urdf": ("urdf", "load_urdf"), ".xml": ("mjcf", "load_mjcf"), ".
 SUFFIXES = (".toml", *OTHER_TOOLS)
 
 
+@by_name
 def load_scene(path: FilePath, *, roots: Sequence[FilePath] = (), **parameters: Any) -> Scene:
     """The scene of a file: TOML (.toml), a robot (.urdf) or MJCF (.xml, .mjcf). Of these, TOML takes parameters.
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.misspellings import by_name
 from sharnir.core.spatial import quat_conjugate, quat_exp, quat_multiply, quat_rotate, quat_to_matrix, unit_quat
 from sharnir.errors import SceneError, SceneFileError, is_positive
 from sharnir.geometry.shapes import TRIANGLE_SLACK, Array, MassProperties, Shape, combine
@@ -40,6 +41,7 @@ LIFT = 1e-3
 """What a body without mass or inertia gets, see `load_urdf`."""
 
 
+@by_name
 def load_urdf(
     path: FilePath,
     *,

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.collision.material import Material
+from sharnir.core.misspellings import Checked
 from sharnir.core.spatial import frame_from_axes, quat_multiply, quat_rotate
 from sharnir.errors import SceneError, number
 from sharnir.geometry.shapes import Box, Cylinder, Shape
@@ -28,7 +29,7 @@ SAG = 8.0e-3  # m: runs lie so far inside the line over two wheels, so that on e
 
 
 @dataclass(frozen=True)
-class Track:
+class Track(Checked):
     """A belt around wheels in one plane, x ahead and z up in the frame it is put in.
 
     Args:

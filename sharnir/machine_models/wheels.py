@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.collision.material import Material
+from sharnir.core.misspellings import Checked
 from sharnir.core.renamed import Former, former_arguments
 from sharnir.core.spatial import direction_of, frame_from_axes, quat_conjugate, quat_rotate
 from sharnir.errors import SceneError, as_numbers, is_positive, number
@@ -44,7 +45,7 @@ def where_given(who: str, of: Any, *names: str) -> None:
 
 
 @dataclass(frozen=True)
-class Tire:
+class Tire(Checked):
     """A tread that yields: rolling, its force is slip · stiffness; at rest it is a spring, so that a parked wheel stands.
 
     Args:
@@ -69,7 +70,7 @@ Tyre = Tire
 
 
 @dataclass(frozen=True)
-class Suspension:
+class Suspension(Checked):
     """A wheel's strut: a slide with spring, damper and stops.
 
     Args:
@@ -96,7 +97,7 @@ class Suspension:
 
 
 @dataclass(frozen=True)
-class Steering:
+class Steering(Checked):
     """A servo that turns a wheel's carrier about the upright axis.
 
     Args:
@@ -119,7 +120,7 @@ class Steering:
 
 
 @dataclass(frozen=True)
-class Wheel:
+class Wheel(Checked):
     """A wheel: a body with a rounded edge on a hinge, with friction along and across its plane, rolling resistance and a tire.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.core.spatial import unit_quat
+from sharnir.core.spatial import quat_multiply, quat_rotate, unit_quat
 from sharnir.errors import LARGEST, SceneError, as_numbers, is_positive, reachable
 from sharnir.geometry.shapes import Shape, check_inertia
 from sharnir.model.actuators import Axis
@@ -186,8 +186,12 @@ def looks(color: Any, roughness: Any, metalness: Any, visual: Any, drag_area: An
     return found
 
 
-def start_pose(name: str, path: Any, position: Any, rotation: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Where a body's frame is at first: as given, else at the start of its path, else at the origin."""
+def start_pose(
+    name: str, path: Any, position: Any, rotation: Any, other: BodyDescription | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where a body's frame is at first: as given, in the frame of another body if there is one, else at the start of its path,
+    else at the origin.
+    """
     who = f"body {name!r}"
     place, turn = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
     if path is not None:
@@ -197,4 +201,9 @@ def start_pose(name: str, path: Any, position: Any, rotation: Any) -> tuple[np.n
         if path is not None and np.abs(given - place).max() > 1e-6:
             raise SceneError(f"{who}: position {given.tolist()} is not where its path starts, {place.tolist()}")
         place = given
-    return place, turn if rotation is None else unit_quat(as_numbers(rotation), who)
+    turn = turn if rotation is None else unit_quat(as_numbers(rotation), who)
+    if other is not None:
+        if path is not None:
+            raise SceneError(f"{who}: a path is in world axes, got relative_to={other.name!r} besides")
+        place, turn = other.position + quat_rotate(other.rotation, place), quat_multiply(other.rotation, turn)
+    return place, turn

@@ -24,6 +24,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.core.journal import KeepsArguments
+from sharnir.core.misspellings import Checked
 from sharnir.core.spatial import direction_of, frame_from_axes
 from sharnir.core.strided import table
 from sharnir.core.types import quat, real, vec3
@@ -84,6 +85,7 @@ class Joint(KeepsArguments):
         if len(turns) != 2:  # the order matters for two rotations alone
             turns.sort(key=AXES.index)
         object.__setattr__(self, "free", (*moves, *turns))
+        self.axes(self.kind)
 
     def axes(self, who: str) -> tuple[Axis, ...]:
         """What acts on each free axis, checked; `who` names the joint in messages."""
@@ -236,7 +238,7 @@ class Distance(Joint):
 
 
 @dataclass(frozen=True)
-class Gear:
+class Gear(Checked):
     """Keeps q_a = ratio · q_b + what it was at the start; `joint_a`, `joint_b` name a joint with one free axis, or (joint, axis).
 
     A screw is a gear between the two axes of one cylindrical joint: `Gear(("nut", "z"), ("nut", "rz"), pitch / (2 * pi))`.

@@ -14,6 +14,7 @@ import numpy as np
 
 from sharnir.core import strided
 from sharnir.core.graphs import LOCK
+from sharnir.core.reading import Shown
 from sharnir.core.renamed import Former
 from sharnir.core.spatial import quat_to_matrix, unit_quat
 from sharnir.engine.articulated.body_motion import moving
@@ -341,7 +342,7 @@ def shown(sim: Owner, struct: Any, host: Host, name: str, writeable: bool) -> An
     values = getattr(host, name)
     view = values[:, 0] if sim.worlds == 1 else values.swapaxes(0, 1)
     if not writeable:
-        view = view.view()
+        view = view.view(Shown)
         view.flags.writeable = False
     return view
 

@@ -14,7 +14,7 @@ from sharnir.collision.describe import EVERYTHING
 from sharnir.collision.host_queries import FAR, Hits, Queries
 from sharnir.core import summaries
 from sharnir.core.renamed import Former
-from sharnir.errors import SceneWarning, SimulationError, StepWarning
+from sharnir.errors import SceneWarning, SimulationError, Spelled, StepWarning, callers_level
 from sharnir.geometry.shapes import Shape
 from sharnir.runtime.contact_arrays import ContactArrays
 
@@ -28,7 +28,7 @@ ROPE_KEPT = (  # of `rope.touch_data.RopeTouch`
 
 
 @dataclass(frozen=True, repr=False)
-class ContactPoints:
+class ContactPoints(Spelled):
     """Points of contact of one world after a step; world axes. A gap above 0 is one that may close in the next step."""
 
     body_a: np.ndarray  # (points,) names; b may be a rope
@@ -74,7 +74,7 @@ class ContactMonitor:
         collider.bind(self._sim._state, self._sim.commands)
         collider.launch()
         for words in collider.deep_at_start():
-            warnings.warn(words, SceneWarning, stacklevel=5)
+            warnings.warn(words, SceneWarning, stacklevel=callers_level())
         collider.forget()
 
     def _look(self) -> None:
@@ -200,7 +200,7 @@ class ContactMonitor:
                 words = (
                     f"a point of a rope was near more than {t.base // t.count.shape[0]} shapes at once: the farthest are left out"
                 )
-                warnings.warn(f"{words} (t = {self._sim.time:.6g} s)", StepWarning, stacklevel=3)
+                warnings.warn(f"{words} (t = {self._sim.time:.6g} s)", StepWarning, stacklevel=callers_level())
                 t.crowded.zero_()
             if lost or most > FULL * t.columns or pairs > FULL * t.pair_capacity:
                 self._grow_ropes(lost)
@@ -217,7 +217,7 @@ class ContactMonitor:
         if lost:
             warnings.warn(
                 f"{lost} contacts had no room in the step to t = {self._sim.time:.6g} s: room was made for more", StepWarning,
-                stacklevel=4,
+                stacklevel=callers_level(),
             )  # fmt: skip
         collider.make_room(2 * self._data.pair_capacity, 2 * self._data.capacity)
         self._solver.rebind()
@@ -227,7 +227,7 @@ class ContactMonitor:
         if lost:
             warnings.warn(
                 f"{lost} contacts of ropes had no room in the step to t = {self._sim.time:.6g} s: room was made for more",
-                StepWarning, stacklevel=4,
+                StepWarning, stacklevel=callers_level(),
             )  # fmt: skip
         self._solver._ropes.make_room()
         self._solver.rebind()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.errors import Bound, SimulationError, StepWarning, as_numbers
+from sharnir.errors import Bound, SimulationError, StepWarning, as_numbers, callers_level
 from sharnir.model.actuators import DCMotor, Engine, HydraulicCylinder, Motor
 from sharnir.model.model import DRIVE_WORDS
 
@@ -54,7 +54,7 @@ class TableDrive(Bound):
             if not self._told and np.any(limited != given):
                 self._told = True
                 words = f"{who} lies from {low:g} to {high:g}, got {value!r}; it is limited to that, and so are later ones"
-                warnings.warn(words, StepWarning, stacklevel=4)
+                warnings.warn(words, StepWarning, stacklevel=callers_level())
             sim._commands.put("drive_command", DRIVE_WORDS * i + number, limited)
 
     @property

@@ -24,7 +24,7 @@ from sharnir.engine.guard_data import (
     WHICH,
 )
 from sharnir.engine.substeps import SPENT
-from sharnir.errors import DivergenceError, SimulationError
+from sharnir.errors import DivergenceError, SimulationError, Spelled
 from sharnir.model.model import DYNAMIC
 
 # The Simulation; it stands a floor above, so that it is not named here.
@@ -33,7 +33,7 @@ HEALTH = ("steps", "not_converged", "divided", "parts", "gap", "stretch", "resid
 
 
 @dataclass(frozen=True)
-class Health:
+class Health(Spelled):
     """How the steps of a simulation went; numbers, or arrays (worlds,)."""
 
     steps: Any

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from math import inf
 from typing import Any
 
@@ -9,8 +10,8 @@ import numpy as np
 
 from sharnir.core import strided, summaries
 from sharnir.core.renamed import Former
-from sharnir.core.spatial import unit_quat
-from sharnir.errors import Bound, SceneError, SimulationError, as_numbers
+from sharnir.core.spatial import in_degrees, unit_quat
+from sharnir.errors import Bound, SceneError, SceneWarning, SimulationError, as_numbers, callers_level
 from sharnir.model import assembly
 from sharnir.model.actuators import Axis, DCMotor, Friction, Limit, Servo, per_axis
 from sharnir.model.joint_setting import set_position, set_velocity
@@ -291,6 +292,10 @@ class JointView(Bound):
             )
             if np.any(low > high) or np.any(low == inf) or np.any(high == -inf):
                 raise SimulationError(f"{who}: the lower limit is at most the upper, got {given!r}")
+            turns = axis >= self.kind.v_size - len(self.kind.turns)
+            question = in_degrees(f"{who}: a limit", (*low, *high)) if turns else ""
+            if question:
+                warnings.warn(question, SceneWarning, stacklevel=callers_level())
             values = {"lower": np.maximum(low, -FAR), "upper": np.minimum(high, FAR)}
             if isinstance(given, Limit):
                 values["restitution"] = np.array([given.restitution])

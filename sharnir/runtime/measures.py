@@ -12,7 +12,7 @@ import warp as wp
 from sharnir.core.graphs import Recorded
 from sharnir.core.spatial import cross, quat_rotate, turn_from
 from sharnir.core.strided import columns
-from sharnir.errors import SceneWarning
+from sharnir.errors import SceneWarning, Spelled
 from sharnir.model import assembly
 from sharnir.model.kinematics import evaluate_joints
 from sharnir.model.model import DYNAMIC
@@ -23,7 +23,7 @@ Owner = Any
 
 
 @dataclass(frozen=True, slots=True)
-class Energy:
+class Energy(Spelled):
     """Energies of all dynamic bodies, J; potential is zero at the origin, contact is that of materials with a stiffness."""
 
     kinetic: Any
@@ -38,7 +38,7 @@ class Energy:
 
 
 @dataclass(frozen=True, slots=True)
-class Momentum:
+class Momentum(Spelled):
     """Momenta of all dynamic bodies: linear (3,) kg·m/s, angular (3,) about the origin, kg·m²/s."""
 
     linear: np.ndarray

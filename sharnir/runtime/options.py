@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Sequence
 from typing import Any, TypedDict
 
+from sharnir.core.misspellings import meant
 from sharnir.engine.articulated.solver import TreeSolver
 from sharnir.engine.base import Solver
 from sharnir.errors import SimulationError
@@ -60,6 +61,8 @@ class ViewOptions(TypedDict, total=False):
     wait: bool
 
 
+OF_ALL = ("dt", "solver", "worlds", "device", "on_divergence", "precision")
+"""Keywords of every Simulation."""
 REMOVED = {
     "closing": "leave it out: joints and ropes are always closed by the scheme that keeps energy and momentum, which was "
     "closing='energy', the default"
@@ -78,6 +81,7 @@ def check_options(kind: Any, name: str, options: dict[str, Any]) -> None:
         if option in REMOVED:
             raise SimulationError(f"Simulation: {option}={value!r} was removed in 0.3.0; {REMOVED[option]}")
         if option not in allowed:
-            known = ", ".join(sorted(allowed - set(FIELD_OF) | {"tolerances"}))
+            others = allowed - set(FIELD_OF) | {"tolerances"}
+            near, known = meant(option, [*others, *OF_ALL]), ", ".join(sorted(others))
             what = f"solver {name!r}" if name != "rope" else "a scene of ropes without joints"
-            raise SimulationError(f"Simulation: {option!r} is no option of {what}; allowed: {known}")
+            raise SimulationError(f"Simulation: {option!r} is no option of {what}{near}; allowed: {known}")

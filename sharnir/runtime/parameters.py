@@ -13,10 +13,11 @@ import warp as wp
 
 from sharnir.core import strided
 from sharnir.core.graphs import LOCK
+from sharnir.core.reading import Reading
 from sharnir.core.spatial import cross, quat_conjugate, quat_multiply, quat_rotate
 from sharnir.engine.rope.build import Ropes
 from sharnir.engine.rope.data import ROPE
-from sharnir.errors import SceneWarning, SimulationError, as_numbers, reachable
+from sharnir.errors import SceneWarning, SimulationError, as_numbers, callers_level, reachable
 from sharnir.model.assembly import read_all, set_spin
 from sharnir.model.joint_setting import MOVED, set_position
 from sharnir.model.joint_types import FRAMES
@@ -76,7 +77,7 @@ def read(sim: Owner, array: Any, row: int) -> Any:
     """A value of one item: a float or an array, with a leading world axis where worlds are several."""
     values = strided.columns(array)[row]
     if sim.worlds == 1:
-        return float(values[0]) if values[0].ndim == 0 else values[0]
+        return float(values[0]) if values[0].ndim == 0 else values[0].view(Reading)
     return np.repeat(values, sim.worlds, 0) if len(values) == 1 else values
 
 
@@ -350,7 +351,7 @@ def _place_of(
             f"{arm * w:.3g} m from body {names[b]!r} ({w:.3g} m wide)"
             for arm, w, b in zip(arms(points)[:, worst], widths, bodies, strict=True)
         )
-        warnings.warn(f"{who}: it is attached {each}; is it meant to be there?", SceneWarning, stacklevel=4)
+        warnings.warn(f"{who}: it is attached {each}; is it meant to be there?", SceneWarning, stacklevel=callers_level())
     return points, out
 
 

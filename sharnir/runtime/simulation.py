@@ -6,10 +6,10 @@ Values have the shapes given below; with several worlds they get a leading world
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
@@ -18,7 +18,7 @@ import warp as wp
 from sharnir.core import summaries
 from sharnir.core.graphs import LOCK, Recorded
 from sharnir.core.journal import OfInit
-from sharnir.core.misspellings import ALSO_CALLED
+from sharnir.core.misspellings import likely
 from sharnir.core.precision import check_precision
 from sharnir.core.reading import Reading
 from sharnir.core.renamed import Former
@@ -33,7 +33,10 @@ from sharnir.errors import (
     ArgumentError,
     Bound,
     SceneError,
+    SceneWarning,
     SimulationError,
+    Views,
+    callers_level,
     is_positive,
     named,
     reachable,
@@ -72,6 +75,7 @@ if TYPE_CHECKING:
 
 NOTHING, PLACES, ALL = 0, 1, 2  # what of the joints was read since the last change
 ON_DIVERGENCE = ("raise", "warn", "ignore")
+LONG_STEP = 1.0  # s, from which on milliseconds may be meant
 HEARD = 0.05  # s, after which at the latest Python is heard in a long call
 LOOK_EVERY = 512  # steps, after which at the latest the guard looks at a long call
 
@@ -158,8 +162,10 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
 
         def __new__(cls, *given, device="cpu", **options):
             """A list of devices gets a simulation in parts."""
+            if len(given) > 2:
+                raise ArgumentError(f"Simulation(scene, dt): the rest is given by name, as worlds=4, got {given[2:]!r} besides")
             if given and len(given) < 2 and "dt" not in options:
-                other = next((word for word in options if ALSO_CALLED.get(word) == "dt"), None)
+                other = next((word for word in options if likely(word, ("dt",))), None)
                 words = f", as dt={options[other]!r}, not {other}" if other else ""
                 raise ArgumentError(f"Simulation(scene, dt): the step dt in s is missing{words}")
             if not isinstance(device, list | tuple):
@@ -194,6 +200,9 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
             raise SceneError(f"Simulation: dt is a positive finite number of seconds, got {dt!r}")
         if isinstance(scene, Model) and worlds not in (1, scene.worlds):
             raise SimulationError(f"Simulation: worlds={worlds!r} beside a Model that was built with worlds={scene.worlds}")
+        if dt >= LONG_STEP:
+            words = f"Simulation: dt = {dt:g} s is long for a step; are milliseconds meant? dt={dt / 1000:g} has it"
+            warnings.warn(words, SceneWarning, stacklevel=callers_level())
         try:
             with LOCK:
                 if isinstance(scene, Scene):
@@ -612,17 +621,17 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
     @property
     def bodies(self) -> Mapping[str, BodyView]:
         """All bodies but the ground by name, in the order in which they were added; `body` takes one."""
-        return MappingProxyType({name: view for name, view in self._bodies.items() if name != Scene.world})
+        return Views({name: view for name, view in self._bodies.items() if name != Scene.world}, "body")
 
     @property
     def joints(self) -> Mapping[str, JointView]:
         """All joints by name, in the order in which they were added."""
-        return MappingProxyType(self._joints)
+        return Views(self._joints, "joint")
 
     @property
     def ropes(self) -> Mapping[str, RopeView]:
         """All ropes by name, in the order in which they were added."""
-        return MappingProxyType(self._ropes)
+        return Views(self._ropes, "rope")
 
     def body(self, name: str) -> BodyView:
         """The body of that name."""

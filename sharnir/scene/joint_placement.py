@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.core.spatial import quat_conjugate, quat_multiply, quat_rotate, unit_quat
+from sharnir.core.spatial import in_degrees, quat_conjugate, quat_multiply, quat_rotate, unit_quat
 from sharnir.errors import SceneError, as_numbers
 from sharnir.model.actuators import Servo
 from sharnir.model.descriptions import BodyDescription, JointDescription, vector
@@ -55,15 +55,11 @@ def with_drive(old: JointDescription, drive: Any) -> JointDescription:
     return replace(old, joint=joint, axes=joint.axes(who))
 
 
-def in_degrees(made: JointDescription) -> str:
+def limits_in_degrees(made: JointDescription) -> str:
     """A question where the limits of a rotation look like degrees; "" where they do not."""
-    for name, axis in zip(made.joint.free, made.axes, strict=False):
-        bounds = [x for x in (axis.limit.lower, axis.limit.upper) if np.isfinite(x)]
-        most = max((abs(x) for x in bounds), default=0.0)
-        if name.startswith("r") and 15.0 <= most <= 360.0 and all(x % 5.0 == 0.0 for x in bounds):
-            asked = f"are degrees meant? math.radians({most:g}) has it"
-            return f"joint {made.name!r}: a limit of {most:g} rad is {most / (2 * np.pi):.3g} turns; {asked}"
-    return ""
+    turns = [axis.limit for name, axis in zip(made.joint.free, made.axes, strict=False) if name.startswith("r")]
+    questions = (in_degrees(f"joint {made.name!r}: a limit", (limit.lower, limit.upper)) for limit in turns)
+    return next(filter(None, questions), "")
 
 
 def check_flags(who: str, **flags: Any) -> None:

@@ -21,7 +21,7 @@ from sharnir.core.spatial import quat_rotate, unit_quat
 from sharnir.core.types import begin_modules, load_modules
 from sharnir.engine.rope import describe as roping
 from sharnir.engine.rope.build import Ropes
-from sharnir.errors import SceneError, SceneWarning, is_positive, number
+from sharnir.errors import SceneError, SceneWarning, callers_level, is_positive, number
 from sharnir.geometry.shapes import Shape
 from sharnir.geometry.terrain import Terrain
 from sharnir.model import assembly
@@ -47,8 +47,8 @@ from sharnir.scene.joint_placement import (
     describe_joint,
     far_from_both,
     gear_axis,
-    in_degrees,
     joint_frames,
+    limits_in_degrees,
     neighbours,
     with_drive,
 )
@@ -101,7 +101,7 @@ class Scene(Journaled):
         if name == "gravity":
             value = vector(value, "Scene", "gravity (m/s²)")
             if self.__dict__.get("_built"):
-                self._note(f"Scene: gravity = {value.tolist()}: simulations made so far keep theirs; set sim.gravity there", 3)
+                self._note(f"Scene: gravity = {value.tolist()}: simulations made so far keep theirs; set sim.gravity there")
         super().__setattr__(name, value)
 
     # ---- bodies ----
@@ -136,6 +136,7 @@ class Scene(Journaled):
         visual: Shape | Sequence[Shape] | str | Visual | None = None,
         drag_area: float = 0.0,
         strict: bool = True,
+        relative_to: str | None = None,
     ) -> str:
         """Add a body; returns its name, by which joints and a simulation refer to it.
 
@@ -144,7 +145,8 @@ class Scene(Journaled):
             mass: kg. Without a shape and without `inertia` the body is a point mass.
             inertia: kg·m² about the centre of mass, body's axes, (3, 3), its diagonal, or an `Inertia`; the shape's if None.
             com: centre of mass in the body's frame, m; the shape's if not given.
-            position, rotation: pose of the body's own frame: m, unit quaternion (x, y, z, w); the origin, or the start of `path`.
+            position, rotation: pose of the body's own frame in the world, or in that of the body `relative_to`: m, unit
+                quaternion (x, y, z, w); the origin, or the start of `path`.
             velocity: of the centre of mass, m/s, world axes. angular_velocity: rad/s, world axes.
             motion: "dynamic", "fixed", or "kinematic" (prescribed: it pushes and is not pushed).
             path: of a kinematic body, time (s) → (position, rotation), or position alone.
@@ -174,13 +176,11 @@ class Scene(Journaled):
             raise SceneError(f"{who}: density needs a shape")
         if shape is None and mass is None and motion == "dynamic":
             raise SceneError(f"{who}: a dynamic body needs a shape or a mass")
-
         used = shape if shape is not None and (motion == "dynamic" or shape.volume > 0) else None
         total, centre, tensor = mass_properties(who, used, mass, density, com, inertia, strict)
-        place, turn = start_pose(name, path, position, rotation)
-        if isinstance(rotation, tuple | list) and tuple(rotation) == (1, 0, 0, 0):
-            turned = "half a turn about x: quaternions are (x, y, z, w)"
-            self._note(f"{who}: rotation=(1, 0, 0, 0) is {turned}; leave it out for no turn, or say sh.about('x', math.pi)")
+        other = None if relative_to is None else self._body(who, "relative_to", relative_to)
+        place, turn = start_pose(name, path, position, rotation, other)
+        self._ask_of_order(who, rotation)
         if motion == "fixed" and (np.any(velocity) or np.any(angular_velocity)):
             raise SceneError(f"{who}: a fixed body does not move, got velocity {velocity}, angular velocity {angular_velocity}")
         self.bodies[name] = BodyDescription(
@@ -330,7 +330,7 @@ class Scene(Journaled):
         made.enabled = enabled
         self.joints[name] = made
         if enabled:
-            for words in (far_from_both(made, (a, b)), in_degrees(made)):
+            for words in (far_from_both(made, (a, b)), limits_in_degrees(made)):
                 if words:
                     self._note(words)
         if collide:
@@ -489,16 +489,21 @@ class Scene(Journaled):
         reach = float(np.sqrt(6 * np.trace(body.inertia) / body.mass)) if dynamic and body.mass else np.inf
         if arm > FAR * max(reach, 1e-9) and np.any(body.inertia):
             self._note(
-                f"{who}: its end is {arm:.3g} m from body {body.name!r}, which is {reach:.3g} m wide; is it meant to be there?",
-                stacklevel=5,
+                f"{who}: its end is {arm:.3g} m from body {body.name!r}, which is {reach:.3g} m wide; is it meant to be there?"
             )
         if (arm > 1e-9 or clamp is not False) and dynamic and not np.any(body.inertia):
             raise SceneError(f"{who}: body {body.name!r} is a point mass; a rope holds it at its centre, without a clamp")
 
-    def _note(self, words: str, stacklevel: int = 4) -> None:
+    def _ask_of_order(self, who: str, rotation: Any) -> None:
+        """Say that a quaternion is probably meant with w first."""
+        if isinstance(rotation, tuple | list) and tuple(rotation) == (1, 0, 0, 0):
+            turned = "half a turn about x: quaternions are (x, y, z, w)"
+            self._note(f"{who}: rotation=(1, 0, 0, 0) is {turned}; leave it out for no turn, or say sh.about('x', math.pi)")
+
+    def _note(self, words: str) -> None:
         """Say what may be a mistake; it is kept in `notes`."""
         self.notes.append(words)
-        warnings.warn(words, SceneWarning, stacklevel=stacklevel)
+        warnings.warn(words, SceneWarning, stacklevel=callers_level())
 
     def tie_rope(self, rope: str, point: int, body: str) -> None:
         """Tie a body to a point between the ends of a rope (counted from the first end), where that point is; it may turn."""
@@ -544,7 +549,8 @@ class Scene(Journaled):
             raise SceneError(f"worlds is a whole number of at least 1, got {worlds!r}")
         self._free_of_point_joints()
         missing = self.touch.missing()
-        for words in ([] if missing is None else [missing]) + self.touch.filled(list(self.bodies.values())):
+        odd = [words for words in (missing, self.touch.upside_down(self.gravity)) if words]
+        for words in odd + self.touch.filled(list(self.bodies.values())):
             if words not in self.notes:
                 self._note(words)
         self._built = True

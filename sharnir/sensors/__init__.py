@@ -8,6 +8,9 @@ scene.add_sensor("front", "lidar", "car", position=(1, 0, 0.5), count=180)  # wh
 sim.sensor("front").ranges
 """
 
+from typing import TYPE_CHECKING
+
+from sharnir.core.misspellings import names_of
 from sharnir.sensors.camera import Camera
 from sharnir.sensors.fans import DepthCamera, Lidar
 from sharnir.sensors.frames import Frame, angle, cardan, distance, swing_twist, tension
@@ -30,3 +33,6 @@ __all__ = [
     "swing_twist",
     "tension",
 ]
+
+if not TYPE_CHECKING:  # or every word would be right
+    __getattr__ = names_of("sharnir.sensors", __all__)

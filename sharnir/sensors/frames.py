@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.misspellings import Checked
 from sharnir.core.spatial import cross, quat_conjugate, quat_multiply, quat_rotate, quat_to_matrix, unit_quat
 from sharnir.errors import Bound, SimulationError, as_numbers
 from sharnir.model.descriptions import FrameDescription
@@ -15,7 +16,7 @@ from sharnir.model.descriptions import FrameDescription
 Owner = Any
 
 
-class Frame(Bound):
+class Frame(Checked, Bound):
     """A frame fixed to a body: markers, tools, the place of a sensor. Values have a leading world axis where worlds are several.
 
     Args:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from sharnir.core.misspellings import Checked
 from sharnir.core.types import alone, load_modules, np_real, real
 from sharnir.errors import SceneError, SimulationError, as_numbers, is_positive
 from sharnir.sensors.kernels import NoiseTable, advance_drift, apply_noise, apply_noise_to_many
@@ -29,7 +30,7 @@ MOST_DELAYED = 50_000_000
 
 
 @dataclass(frozen=True)
-class Noise:
+class Noise(Checked):
     """How a sensor errs and how often it is read. Numbers are in the sensor's unit: one for all its values, or one for each
     quantity (an IMU has two, acceleration and rate), or one for each value (six).
 

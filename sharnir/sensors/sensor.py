@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from sharnir.core.misspellings import Checked
 from sharnir.errors import Bound, SceneError, SimulationError, as_numbers
 from sharnir.sensors.bank import Bank, Clock, Part, ProbePart
 from sharnir.sensors.frames import Frame
@@ -25,7 +26,7 @@ def checked_noise(noise: Any, who: str) -> Noise:
     return QUIET if noise is None else noise
 
 
-class Sensor(Bound):
+class Sensor(Checked, Bound):
     """What all sensors share: they are read when they are due, and hold what they read until then.
 
     `update()` is to be called after a step, or after several; sensors of a scene (`scene.add_sensor`) are updated by the

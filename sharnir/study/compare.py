@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.misspellings import by_name
 from sharnir.engine.choice import SOLVERS
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.runtime.measures import Energy
@@ -70,6 +71,7 @@ def _cells(r: Row) -> tuple[str, ...]:
     return (step, *errors, f"{r.step_time * 1e6:.1f}", f"{r.dt / r.step_time:.0f}")
 
 
+@by_name
 def compare(
     scene: Scene | Callable[[float], Simulation],
     *,

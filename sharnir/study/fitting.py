@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.core.extras import need
+from sharnir.core.misspellings import by_name
 from sharnir.errors import SimulationError, as_numbers
 from sharnir.io.record_reader import Recording
 from sharnir.runtime import log as recordings
@@ -82,6 +83,7 @@ class Fit:
         return Path(path)
 
 
+@by_name
 def fit(
     sim: Simulation | Scene | Callable[[int], Simulation],
     recording: Values | Mapping[str, Any],

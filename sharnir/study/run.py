@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 import sharnir
+from sharnir.core.misspellings import by_name
 from sharnir.errors import SimulationError, is_positive
 from sharnir.runtime import log
 from sharnir.runtime.parameters import _nominal
@@ -28,6 +29,7 @@ from sharnir.study.words import is_free, parameters
 CHUNK = 64, 1024  # runs in a chunk, at least and at most, where nobody says
 
 
+@by_name
 def run_study(
     scene: Scene | Callable[..., Any],
     vary: Mapping[str, Any],

@@ -30,6 +30,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from sharnir.core.graphs import Keeper
+from sharnir.core.misspellings import Checked
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.io.frames import Camera, Frame, Layout
 from sharnir.runtime.simulation import Simulation
@@ -118,7 +119,7 @@ class Urgent:
                 os.sched_setscheduler(*self._was.pop())
 
 
-class RealTime:
+class RealTime(Checked):
     """A simulation that keeps pace with the wall clock.
 
     Args:

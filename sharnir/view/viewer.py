@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.misspellings import Checked
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.runtime.simulation import Simulation
 from sharnir.trainer.access_guard import check_address, known, open_server, shown_by
@@ -57,7 +58,7 @@ LAYERS = {
 }
 
 
-class Viewer:
+class Viewer(Checked):
     """The picture of one simulation, with its controls.
 
     Args:

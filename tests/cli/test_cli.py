@@ -202,3 +202,24 @@ def test_kernels_are_compiled_for_a_device_into_a_folder(tmp_path, monkeypatch, 
     assert (tmp_path / "kernels").is_dir() and f"WARP_CACHE_PATH={tmp_path / 'kernels'}" in told
     assert arguments.main(["warmup", "--device", "cuda:77"]) != 0
     assert "device 'cuda:77' is not here; known: 'cpu'" in capsys.readouterr().err
+
+
+COMMANDS = {
+    "invalid choice: 'vew'": (["vew", "pendulum"], "; is 'view' meant?"),
+    "invalid choice: 'chek'": (["chek", "s.toml"], "; is 'check' meant?"),
+    "there is no option --prot": (["view", "pendulum", "--prot", "80"], "; is 'port' meant?"),
+    "there is no option --durration": (["run", "pendulum", "--durration", "1"], "; is 'duration' meant?"),
+    "no example is named 'penduum'": (["run", "penduum"], "; is 'pendulum' meant?"),
+    "invalid choice: 'drak'": (["view", "pendulum", "--theme", "drak"], "; is 'dark' meant?"),
+}
+
+
+@pytest.mark.parametrize("said", COMMANDS)
+def test_misspelt_words_of_a_command_line_are_answered_with_what_is_meant(said, capsys):
+    words, instead = COMMANDS[said]
+    try:
+        code = arguments.main(words)
+    except SystemExit as end:
+        code = end.code
+    error = capsys.readouterr().err
+    assert code == 2 and said in error and instead in error

@@ -20,7 +20,7 @@ def pendulum():
 ARGUMENTS = {
     r"Revolute has no argument 'limts'; is 'limit' meant\?": lambda: sh.Revolute("y", limts=(0, 1)),
     r"Material has no argument 'mu'; is 'friction' meant\?": lambda: sh.Material(mu=0.5),
-    r"Servo has no argument 'stiffness'; it takes position, velocity": lambda: sh.Servo(stiffness=1.0),
+    r"Servo has no argument 'stiffness'; is 'kp' meant\?; it takes position, velocity": lambda: sh.Servo(stiffness=1.0),
     r"Box: missing a required argument: 'y'; it takes x, y, z, .* got \(\(1, 1, 1\)\)": lambda: sh.Box((1, 1, 1)),
     r"Sphere: too many positional arguments": lambda: sh.Sphere(1, 2),
     r"Friction has no argument 'statik'; is 'static' meant\?": lambda: sh.Friction(statik=1.0),
@@ -52,6 +52,127 @@ def test_attributes_that_do_not_exist_are_refused_by_name():
         with pytest.raises(AttributeError, match=f"has no '{name}'; is '{instead}' meant"):
             getattr(what, name)
     assert not hasattr(sim, "_anything") and getattr(sim, "anything", None) is None
+
+
+WORDS = {
+    # of arguments: (what is called, the wrong word, what is meant)
+    "shapes": lambda: [
+        (sh.Sphere, "radious", "'radius'"), (sh.Sphere, "r", "'radius'"), (sh.Sphere, "diameter", "radius (half of it)"),
+        (sh.Box, "size", "x, y, z (full lengths, m)"), (sh.Box, "half_extents", "x, y, z (full lengths, m)"),
+        (sh.Box, "rotaton", "'rotation'"), (sh.Capsule, "lenght", "'length'"), (sh.Cylinder, "height", "'length'"),
+        (sh.Mesh, "file", "'source'"), (sh.Compound, "pos", "'position'"),
+    ],
+    "joints": lambda: [
+        (sh.Revolute, "limits", "'limit'"), (sh.Revolute, "range", "'limit'"), (sh.Revolute, "lower", "limit=(lower, upper)"),
+        (sh.Revolute, "frictionloss", "'friction'"), (sh.Revolute, "stiffness", "spring=(stiffness, rest)"),
+        (sh.Revolute, "kp", "drive=sharnir.Servo(kp=…, kd=…)"), (sh.Revolute, "motor", "'drive'"),
+        (sh.Revolute, "armature", "drive=sharnir.Servo(armature=…)"), (sh.Servo, "stiffness", "'kp'"),
+        (sh.Servo, "damping", "'kd'"),
+        (sh.Servo, "max_torque", "'max_force'"), (sh.Servo, "forcerange", "'max_force'"), (sh.Gear, "ration", "'ratio'"),
+    ],
+    "materials": lambda: [
+        (sh.Material, "friction_coefficient", "'friction'"), (sh.Material, "lateral_friction", "'friction'"),
+        (sh.Material, "bounce", "'restitution'"), (sh.Material, "bounciness", "'restitution'"),
+        (sh.Material, "rolling_friction", "'rolling'"), (sh.Material, "spinning_friction", "'torsion'"),
+        (sh.Material, "static_friction", "'friction'"),
+    ],
+    "scenes": lambda: [
+        (sh.Scene, "dt", "sharnir.Simulation(scene, dt=…)"), (sh.Scene, "gravty", "'gravity'"),
+        (sh.Scene().add_body, "pos", "'position'"), (sh.Scene().add_body, "quat", "'rotation'"),
+        (sh.Scene().add_body, "orientation", "'rotation'"),
+        (sh.Scene().add_body, "euler", "rotation=sharnir.rpy(roll, pitch, yaw)"),
+        (sh.Scene().add_body, "fixed", "motion='fixed'"), (sh.Scene().add_body, "static", "motion='fixed'"),
+        (sh.Scene().add_body, "friction", "material=sharnir.Material(friction=…)"),
+        (sh.Scene().add_body, "restitution", "material=sharnir.Material(restitution=…)"),
+        (sh.Scene().add_body, "rgba", "'color'"), (sh.Scene().add_body, "size", "shape=sharnir.Box(x, y, z)"),
+        (sh.Scene().add_body, "geom", "'shape'"), (sh.Scene().add_ground, "mu", "material=sharnir.Material(friction=…)"),
+        (sh.Scene().add_joint, "axis", "joint=sharnir.Revolute(axis='y')"), (sh.Scene().add_joint, "enable", "'enabled'"),
+        (sh.Scene().add_joint, "limit", "joint=sharnir.Revolute('y', limit=(lower, upper))"),
+        (sh.Scene().add_joint, "pivot", "'position'"), (sh.Scene().add_spring, "k", "'stiffness'"),
+        (sh.Scene().add_spring, "rest_length", "'rest'"), (sh.Scene().add_rope, "diameter", "radius (half of it)"),
+        (sh.Scene().add_rope, "start_body", "attach=(…, …) (bodies at the ends)"), (sh.terrain.hill, "hight", "'height'"),
+        (sh.Wheel, "raduis", "'radius'"), (sh.sensors.Lidar, "cout", "'count'"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("of", WORDS)
+def test_misspelt_and_foreign_arguments_are_answered_with_ours(of):
+    for called, word, instead in WORDS[of]():
+        with pytest.raises(sh.ArgumentError) as told:
+            called(**{word: 1.0})
+        assert f"has no argument {word!r}; is {instead} meant?; it takes " in str(told.value)
+
+
+NAMES = {
+    "the library": (lambda: sh, {
+        "Hinge": "'Revolute'", "HingeJoint": "'Revolute'", "BallJoint": "'Spherical'", "Slider": "'Prismatic'", "Weld": "'Fixed'",
+        "FixedJoint": "'Fixed'", "FreeJoint": "'Free'", "Cuboid": "'Box'", "Plane": "Scene.add_ground()",
+        "Ground": "Scene.add_ground()", "World": "'Scene'", "Simulator": "'Simulation'",
+        "RigidBody": "Scene.add_body(name, shape)",
+        "loadURDF": "'load_urdf'", "load_sdf": "'load_urdf'", "sphere": "'Sphere'", "Spere": "'Sphere'",
+        "connect": "Simulation(scene, dt)",
+    }),
+    "a scene": (sh.Scene, {
+        "add_sphere": "add_body(name, sharnir.Sphere(radius), mass=…)", "add_plane": "'add_ground'", "add_floor": "'add_ground'",
+        "add_hinge": "add_joint(name, sharnir.Revolute('y'), parent, child, position=…)", "add_bdy": "'add_body'",
+        "add_motor": "'set_drive'", "add_wheel": "sharnir.Wheel(radius, width, mass).add(scene, …)", "addBody": "'add_body'",
+    }),
+    "a simulation": (lambda: sh.Simulation(pendulum(), 0.01), {
+        "setp": "'step'", "timestep": "'dt'", "qpos": "'q'", "qvel": "'qd'", "ctrl": "'commands'", "render": "'view'",
+        "simulate": "'run'", "raycast": "'ray_cast'", "num_joints": "'joints'", "mj_step": "'step'",
+    }),
+    "a body": (lambda: sh.Simulation(pendulum(), 0.01).body("rod"), {
+        "postion": "'position'", "xpos": "'position'", "quat": "'rotation'", "linear_velocity": "'velocity'",
+        "omega": "'angular_velocity'", "add_force": "'apply_force'", "set_position": "'position'", "apply_impulse": "'velocity'",
+    }),
+    "a joint": (lambda: sh.Simulation(pendulum(), 0.01).joint("pin"), {
+        "angle": "'position'", "qpos": "'position'", "torque": "'effort'", "range": "'limit'", "set_target": "drive.position",
+        "target": "drive.position", "get_position": "'position'", "veloctiy": "'velocity'",
+    }),
+    "values": (lambda: sh.Simulation(pendulum(), 0.01).energy(), {"kinetik": "'kinetic'", "kinetic_energy": "'kinetic'"}),
+    "modules": (lambda: sh.dynamics, {"jacobean": "'jacobian'", "ik": "'inverse_kinematics'", "massmatrix": "'mass_matrix'"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("of", NAMES)
+def test_misspelt_and_foreign_attributes_are_answered_with_ours(of):
+    make, words = NAMES[of]
+    thing = make()
+    for word, instead in words.items():
+        with pytest.raises(AttributeError) as told:
+            getattr(thing, word)
+        assert repr(word) in str(told.value) and f"; is {instead} meant?" in str(told.value)
+
+
+def test_a_misspelt_attribute_cannot_be_assigned():
+    sim = sh.Simulation(pendulum(), 0.01)
+    for thing, word, instead in (
+        (sim, "gravitee", "gravity"), (sim.body("rod"), "postion", "position"), (sim.joint("pin"), "angle", "position"),
+        (sim.joint("pin").drive, "target", "position"),
+    ):  # fmt: skip
+        with pytest.raises(AttributeError, match=f"has no {word!r}; is '{instead}' meant"):
+            setattr(thing, word, 1.0)
+
+
+OPTIONS = {
+    "num_envs": "'worlds'", "gravity": "sharnir.Scene(gravity=(0, 0, -9.81))", "substeps": "dt=… (a smaller step, s)",
+    "integrator": "'solver'", "thread": "'threads'",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("word", OPTIONS)
+def test_options_of_a_simulation_that_do_not_exist(word):
+    with pytest.raises(sh.SimulationError) as told:
+        sh.Simulation(pendulum(), 0.01, **{word: 1})
+    assert f"{word!r} is no option of solver 'direct'; is {OPTIONS[word]} meant?; allowed: sleep" in str(told.value)
+
+
+def test_words_that_are_like_nothing_are_not_guessed_at():
+    for word in ("close", "sprocket", "xyzzy"):
+        with pytest.raises(AttributeError) as told:
+            getattr(sh.Simulation(pendulum(), 0.01), word)
+        assert "meant?" not in str(told.value)
 
 
 def test_objects_that_check_their_arguments_are_copied_and_pickled():

@@ -241,6 +241,19 @@ def test_parts_and_includes(tmp_path):
         sh.load_scene(tmp_path / "all.toml")
 
 
+def test_a_body_relative_to_another_moves_with_the_part(tmp_path):
+    (tmp_path / "s.toml").write_text(
+        "[part.arm.body.base]\nmass = 1\nposition = [1, 0, 0]\n[part.arm.body.tip]\nmass = 1\nposition = [0, 2, 0]\n"
+        'rotation = [0, 0, 0.6, 0.8]\nrelative_to = "base"\n'
+        '[place.left]\npart = "arm"\nposition = [0, 0, 5]\nrotation = [0, 0, 0.7071067811865475, 0.7071067811865476]\n'
+    )
+    bodies = sh.load_scene(tmp_path / "s.toml").bodies
+    assert np.allclose(bodies["left base"].position, (0, 1, 5)) and np.allclose(bodies["left tip"].position, (-2, 1, 5))
+    assert np.allclose(
+        bodies["left tip"].rotation, quat_multiply(np.array([0, 0, 0.5**0.5, 0.5**0.5]), np.array([0, 0, 0.6, 0.8]))
+    )
+
+
 WRONG = """[scene]
 gravty = 1
 [parameters]

@@ -415,3 +415,16 @@ def test_colors_by_name_and_words_of_other_engines():
         scene.add_body("b", sh.Sphere(0.1), color="rde")
     with pytest.raises(AttributeError, match="no attribute 'Hinge'; is 'Revolute' meant"):
         _ = sh.Hinge
+
+
+def test_a_body_may_be_placed_relative_to_another():
+    scene = sh.Scene()
+    scene.add_body("a", sh.Box(1, 2, 3), mass=1.0, position=(1, 2, 3), rotation=sh.about("z", np.pi / 2))
+    scene.add_body("b", sh.Box(1, 2, 3), mass=1.0, position=(1, 0, 0.5), rotation=sh.about("x", 0.4), relative_to="a")
+    scene.add_body("c", sh.Box(1, 2, 3), mass=1.0, relative_to="b")
+    for name in ("b", "c"):
+        np.testing.assert_allclose(scene.bodies[name].position, (1, 3, 3.5), atol=1e-15)
+        np.testing.assert_allclose(scene.bodies[name].rotation, sh.rpy(0.4, 0, np.pi / 2), atol=1e-15)
+    for wrong in ({"relative_to": "nobody"}, {"relative_to": "a", "motion": "kinematic", "path": lambda t: (0, 0, t)}):
+        with pytest.raises(sh.SceneError, match="relative_to"):
+            scene.add_body("d", sh.Sphere(1), **wrong)
