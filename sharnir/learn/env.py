@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from sharnir.errors import SimulationError
-from sharnir.learn.task import Task, Worlds
+from sharnir.learn.task import Task, Worlds, observed
 from sharnir.learn.tasks import TASKS
 from sharnir.runtime.simulation import Simulation
 
@@ -66,7 +66,7 @@ class Stage:
 
     def observe(self) -> Any:
         """(worlds, n) in the precision of the space."""
-        seen = self.task.observe(self.worlds)
+        seen = observed(self.task, self.worlds)
         return seen.astype(np.float32) if isinstance(seen, np.ndarray) else seen.float()
 
     def picture(self) -> np.ndarray:

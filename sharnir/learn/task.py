@@ -178,8 +178,7 @@ class Task:
 
     def observation_space(self, w: Worlds) -> Box:
         """Of one world: as many numbers as `observe` returns, unbounded if this is not overridden."""
-        size = int(self.observe(w).shape[1])
-        return Box(-np.inf, np.inf, (size,), np.float32)
+        return Box(-np.inf, np.inf, observed(self, w).shape[1:], np.float32)
 
     def action_space(self, w: Worlds) -> Any:
         """Of one world: Box(low, high, (n,)), or Discrete."""
@@ -210,3 +209,15 @@ def limits(sim: Simulation, pattern: str) -> tuple[np.ndarray, np.ndarray]:
     at, axes = sim.index(pattern).qd, sim.model.axes
     low, high = (np.array(getattr(axes, name).numpy(), float)[at, 0] for name in ("lower", "upper"))
     return np.where(low > high, -np.inf, low), np.where(low > high, np.inf, high)
+
+
+def observed(task: Task, w: Worlds) -> Any:
+    """What a task observes, (worlds, …)."""
+    seen = task.observe(w)
+    shape = tuple(getattr(seen, "shape", ()))
+    if len(shape) < 2 or shape[0] != w.count:
+        got = f"shape {shape}" if hasattr(seen, "shape") else repr(seen)
+        raise SimulationError(
+            f"task {type(task).__name__}: observe() returns an array (worlds, n), here ({w.count}, n), got {got}"
+        )
+    return seen

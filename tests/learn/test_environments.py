@@ -9,6 +9,7 @@ import pytest
 from conftest import in_time
 
 import sharnir as sh
+from sharnir.learn.tasks import TASKS
 
 gymnasium = pytest.importorskip("gymnasium", reason='the extra is missing: pip install "sharnir[learn]"')
 from gymnasium.utils.env_checker import check_env  # noqa: E402
@@ -239,6 +240,13 @@ def test_other_methods_of_a_task_do_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         type("Own", (sh.gym.Task,), dict.fromkeys(("height_of", "rewards", "reward"), lambda task, w: None))
+
+
+@pytest.mark.parametrize("seen", [[1.0, 2.0], np.zeros(3), np.zeros((7, 3))])
+def test_observations_of_a_wrong_shape_are_refused(seen):
+    own = type("Own", (TASKS["CartPole"],), {"observe": lambda task, w: seen})
+    with pytest.raises(sh.SimulationError, match=r"task Own: observe\(\) returns an array \(worlds, n\), here \(1, n\), got "):
+        sh.gym.Env(own).reset()
 
 
 def test_bad_actions_are_refused(poles):
