@@ -109,7 +109,7 @@ class BodyWrites:
 
     def __call__(self, before: bytes) -> None:
         sim = self._sim
-        sim._touched = True
+        sim._modified = True
         sim._known = 0
         if not sim._on_cpu:
             return

@@ -180,7 +180,7 @@ class JointView(Bound):
             raise SimulationError(f"joint {self.name!r}: enabled is True or False, got {value!r}")
         on = given != 0
         self._sim._commands.put("enabled", self._i, on.astype(np.int32))
-        self._sim._touched = True
+        self._sim._modified = True
         self._sim._acts_changed()
 
     def attach(self, at: Any = None, *, worlds: Any = None) -> None:

@@ -116,7 +116,7 @@ def told(sim: Owner) -> None:
     sim.solver.wake(sim.state)
     sim._versions[1] += 1
     sim._measures = None
-    sim._touched = sim._forced = True
+    sim._modified = sim._forced = True
     snapshots.forget_links(sim)
 
 
@@ -304,7 +304,7 @@ def attach(sim: Owner, joint: int, who: str, worlds: Any = None, at: Any = None)
         on[some] = True
         sim._commands.put("enabled", joint, on.astype(np.int32))
     snapshots.forget_links(sim)
-    sim._touched = True
+    sim._modified = True
     sim._versions[1] += 1
     sim._acts_changed()
     sim.changed()

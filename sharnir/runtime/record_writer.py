@@ -262,7 +262,7 @@ class Recorder:
             self._take_whole()
             return
         changed = sim._versions[0] != self._versions[0]
-        if changed or sim._touched or self._dirty or sim._paths:
+        if changed or sim._modified or self._dirty or sim._paths:
             other = m.words != self._reference
             if not (changed or self._dirty):
                 other &= ~m.read

@@ -126,6 +126,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         "_logs",
         "_looks",
         "_measures",
+        "_modified",
         "_moving",
         "_nominal",
         "_on_cpu",
@@ -145,7 +146,6 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         "_start",
         "_state",
         "_target",
-        "_touched",
         "_transaction",
         "_versions",
         "_views",
@@ -237,7 +237,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         self._nominal: dict[str, np.ndarray] | None = None  # parameters as described, where they were varied
         self._on_divergence = on_divergence
         self.solver.strict.fill_(int(on_divergence == "raise"))
-        self._touched, self._forced = True, False  # whether the state was changed, or forces were set, since the last step
+        self._modified, self._forced = True, False  # whether the state was changed, or forces were set, since the last step
         # whether arrays of bodies are lent, and which of the joints' coordinates and speeds in the state are those of now
         self._bodies_lent, self._read, self._known = False, NOTHING, NOTHING
         self._lent: list[Lent] = []  # arrays that a user may write
@@ -346,7 +346,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
 
     def _chunk(self) -> int:
         """Steps that are made in one go: few enough that Ctrl-C is heard, and that the guard looks in between."""
-        if self._touched or self._forced or self._pace == 0.0:
+        if self._modified or self._forced or self._pace == 0.0:
             return 1
         most = self.solver.unguarded if self.solver.driven and self.worlds > 1 else LOOK_EVERY
         if self._contact_monitor is not None:  # there may have to be room for more contacts
@@ -359,7 +359,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         t = self.time + dt
         for follower in self._paths:
             follower.lead(t, dt)
-        self._touched = self._forced = True
+        self._modified = self._forced = True
         self._read = self._known = NOTHING
 
     def run(self, duration: float, progress: bool | Callable[[float], None] = False) -> Report:
@@ -536,7 +536,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         self._measures = None
         with LOCK:
             self.solver.settings.gravity.assign(np.ascontiguousarray(new))
-        self._touched = True
+        self._modified = True
 
     def randomize(self, seed: int, **spreads: Unpack[Spreads]) -> None:
         """Vary parameters from world to world, evenly within ± a spread of what the scene described; a call replaces the last.
@@ -563,7 +563,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         """To be called after arrays of `state` were written directly: the guard then starts from what they hold."""
         if self._lent:
             self._look()
-        self._touched = True
+        self._modified = True
         self._versions[0] += 1
         self._read = self._known = NOTHING
 

@@ -85,7 +85,7 @@ class Transaction:
             return False
         if sim._lent:
             sim._look()
-        return not (sim._touched or sim._forced or self._solver._bound is None)
+        return not (sim._modified or sim._forced or self._solver._bound is None)
 
     def _make_bound(self, n: int) -> Report:
         """Steps of one world in which nothing was changed."""
@@ -120,15 +120,15 @@ class Transaction:
         self._was = sim._known, sim._at_pose
         if not self._one:
             self._known(*self._leaves)
-            if (sim._touched or sim._forced) and (sim.worlds == 1 or not self._solver._looks_first):
+            if (sim._modified or sim._forced) and (sim.worlds == 1 or not self._solver._looks_first):
                 self._solver.look_again()
-            sim._touched = sim._forced = False
+            sim._modified = sim._forced = False
             if self._kept is not None:
                 return self._advance_worlds(n, how)
             return self._make(self._state, self._control, n, **how)
-        if sim._touched or sim._forced:
+        if sim._modified or sim._forced:
             self._solver.look_again()
-            sim._touched = sim._forced = False
+            sim._modified = sim._forced = False
         return self._go(n, how)
 
     def _go(self, n: int, how: dict[str, Any]) -> Report:
@@ -207,7 +207,7 @@ class Transaction:
         self._live_report[:] = self._safe_report
         self._solver.alarm.zero_()
         self._solver.restart()
-        self._sim._touched = True  # the guard starts from this state
+        self._sim._modified = True  # the guard starts from this state
         self._known(*self._was)
 
     def _forget_once(self) -> None:
