@@ -189,8 +189,8 @@ def warn_beyond_limits(sim: Owner, q: np.ndarray, worlds: np.ndarray, joint: int
     off = np.maximum(low - values, values - high) > 1e-6 * (1.0 + np.abs(values))
     for row in np.flatnonzero(off.any(1)) if off.any() else ():
         view, w = list(sim._joints.values())[table[row, 2]], int(off[row].argmax())
-        if not view._told and sim._commands.enabled[table[row, 2], worlds[w]]:
-            view._told = True
+        if not view._reported and sim._commands.enabled[table[row, 2], worlds[w]]:
+            view._reported = True
             first, last = (end[row, w if end.shape[1] > 1 else 0] for end in (low, high))
             where = f" in world {worlds[w]}" * (sim.worlds > 1)
             words = f"joint {view.name!r}: position {values[row, w]:.6g}{where} lies beyond its limits {first:g} to {last:g}"

@@ -17,10 +17,10 @@ Joint = Any  # the JointView; it stands a floor above, so that it is not named h
 class TableDrive(Bound):
     """Commands of a motor by its curve, an engine, a cylinder, a motor on a battery: limited to their range, said once."""
 
-    __slots__ = ("_joint", "_told")
+    __slots__ = ("_joint", "_reported")
 
     def __init__(self, joint: Joint) -> None:
-        self._joint, self._told = joint, False
+        self._joint, self._reported = joint, False
 
     def _rows(self, what: str, *kinds: type) -> list[tuple[int, Any]]:
         """(number in the table, description) of the joint's drives."""
@@ -51,8 +51,8 @@ class TableDrive(Bound):
             number = getattr(drive, "words", ("command",)).index(what)
             low, high = getattr(drive, "ranges", ((-1.0, 1.0),))[number]
             limited = np.clip(given, low, high)
-            if not self._told and np.any(limited != given):
-                self._told = True
+            if not self._reported and np.any(limited != given):
+                self._reported = True
                 words = f"{who} lies from {low:g} to {high:g}, got {value!r}; it is limited to that, and so are later ones"
                 warnings.warn(words, StepWarning, stacklevel=callers_level())
             sim._commands.put("drive_command", DRIVE_WORDS * i + number, limited)

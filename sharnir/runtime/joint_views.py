@@ -34,7 +34,7 @@ class JointView(Bound):
     quaternion (x, y, z, w) as coordinates and the relative spin in the parent's joint frame as speeds.
     """
 
-    __slots__ = ("_drive", "_i", "_one", "_place", "_push", "_q", "_sim", "_speed", "_told", "_v", "kind", "name")
+    __slots__ = ("_drive", "_i", "_one", "_place", "_push", "_q", "_reported", "_sim", "_speed", "_v", "kind", "name")
 
     def __init__(self, sim: Owner, index: int, name: str) -> None:
         self._sim, self._i, self.name = sim, index, name
@@ -45,7 +45,7 @@ class JointView(Bound):
         if self._one:
             self._place, self._speed = memory(sim._moving.q[q]), memory(sim._moving.qd[v])
             self._push = memory(sim._commands.joint_force[v])
-        self._drive, self._told = DriveView(self), False
+        self._drive, self._reported = DriveView(self), False
 
     force = Former("effort")
 

@@ -181,7 +181,7 @@ class Recorder:
         self._widths = [] if model.ropes is None else [float(r.radius) for r in model.ropes.described]
         self._take_note()
         np.copyto(self._reference, self._memory.words)
-        self._told = sim.inputs.events[-1] if sim.inputs.events else None
+        self._reported = sim.inputs.events[-1] if sim.inputs.events else None
         sim._recorder = self
         sim._logs.append(self)
         self._show()
@@ -339,14 +339,14 @@ class Recorder:
     def _tell_events(self) -> None:
         """What somebody did since the last time, in words."""
         events = self._sim.inputs.events
-        if not events or events[-1] is self._told:
+        if not events or events[-1] is self._reported:
             return
         new = []
         for event in reversed(events):
-            if event is self._told:
+            if event is self._reported:
                 break
             new.append(event)
-        self._told = events[-1]
+        self._reported = events[-1]
         for event in reversed(new):
             value = event.value if isinstance(event.value, str | int | float | bool | None) else str(event.value)
             words = {"time": event.time, "kind": event.kind, "name": event.name, "value": value, "by": event.by}

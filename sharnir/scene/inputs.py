@@ -257,7 +257,7 @@ class Inputs(Mapping[str, Any]):
         """Inputs that are stuck where they are (`sharnir.trainer.failures`)."""
         self.faults: dict[tuple[str, str], Any] = {}
         """What has failed: (kind, name) → what holds it so, what undoes it (`sharnir.trainer.failures`)."""
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._acts = {name: given.act if given.act is not None else Setter(sim, given) for name, given in self.described.items()}
         self._command: dict[str, Any] = {}
         self._value: dict[str, Any] = {}
@@ -308,8 +308,8 @@ class Inputs(Mapping[str, Any]):
             what = "a finite number" if worlds == 1 else f"a finite number, or {worlds} of them"
             raise SimulationError(f"input {name!r} is {what} within {given.low:g} to {given.high:g}, got {value!r}")
         limited = np.clip(numbers, given.low, given.high)
-        if name not in self._told and (limited != numbers).any():
-            self._told.add(name)
+        if name not in self._reported and (limited != numbers).any():
+            self._reported.add(name)
             warnings.warn(
                 f"input {name!r} is limited to {given.low:g} … {given.high:g}, got {value!r} (told once)",
                 StepWarning,
