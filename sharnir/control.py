@@ -7,10 +7,14 @@ move = sh.control.Trapezoid(0.0, 1.2, speed=1.0, acceleration=4.0)
 joint.drive.position, joint.drive.velocity, _ = move(sim.time)
 
 tau = sh.control.gravity_compensation(arm, sim.q)
+
+balance = sh.control.lqr(sim, inputs=["rail"])  # about the present state
+balance.act(sim)  # before each step
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf, sqrt
 from typing import TYPE_CHECKING, Any
@@ -18,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sharnir import dynamics
+from sharnir.core.extras import need
 from sharnir.core.misspellings import Checked, names_of
 from sharnir.errors import SceneError, is_positive, number
 from sharnir.integrate.bound import Dynamics
@@ -194,5 +199,142 @@ def computed_torque(
     return _bound(model).inverse_dynamics(now, rate, acceleration + damping * (speed - rate) + kp * (place - now))
 
 
+@dataclass(frozen=True)
+class Regulator:
+    """Commands u = u₀ − K x that lead a simulation back to a state: `lqr` makes it.
+
+    Args:
+        gain: K, (m, 2n).
+        inputs: names of the m commands, as `Simulation.linearize` has them.
+        q, v: the state, as `sh.dynamics.from_state` has it. commands: u₀, (m,).
+    """
+
+    gain: np.ndarray
+    inputs: tuple[str, ...]
+    q: np.ndarray
+    v: np.ndarray
+    commands: np.ndarray
+
+    def __call__(self, sim: Any) -> np.ndarray:
+        """(m,) the commands in the present state."""
+        q, v = state_of(sim)
+        x = np.concatenate([dynamics.between(sim.model, self.q, q), v - self.v])
+        u: np.ndarray = self.commands - self.gain @ x
+        return u
+
+    def act(self, sim: Any) -> None:
+        """Give the commands to the simulation, for its next step."""
+        command(sim, self.inputs, self(sim))
+
+
+def lqr(sim: Any, state_cost: Any = 1.0, input_cost: Any = 1.0, *, inputs: Iterable[str] | None = None) -> Regulator:
+    """The linear–quadratic regulator that keeps a simulation of one world in its present state, which is an equilibrium.
+
+    It minimizes Σ xᵀ Q x + uᵀ R u over all steps to come, x as `Simulation.linearize` has it.
+
+    Args:
+        state_cost: Q: a number, (2n,) numbers of its diagonal (of n coordinates, then of n speeds), or (2n, 2n).
+        input_cost: R: a number, (m,) or (m, m).
+        inputs: commands, see `Simulation.linearize`; those of now keep the equilibrium.
+    """
+    if sim.worlds > 1:
+        raise SceneError(f"lqr: the simulation has {sim.worlds} worlds; one is allowed: gains hold for one state")
+    linear = sim.linearize(inputs)
+    size, count = linear.A.shape[-1], len(linear.inputs)
+    if not count:
+        raise SceneError("lqr: there is no input: no joint has one axis; name some, such as 'JOINT.effort' or 'BODY.force'")
+    Q, R = weights("state_cost", state_cost, size), weights("input_cost", input_cost, count)
+    q, v = state_of(sim)
+    stays(sim, q, v)
+    try:
+        P = need("scipy.linalg", "study").solve_discrete_are(linear.A, linear.B, Q, R)
+    except np.linalg.LinAlgError:
+        names = ", ".join(linear.inputs)
+        raise SceneError(
+            f"lqr: inputs {names} cannot keep this state, or state_cost leaves out what moves off; give others"
+        ) from None
+    gain = np.linalg.solve(R + linear.B.T @ P @ linear.B, linear.B.T @ P @ linear.A)
+    return Regulator(gain, linear.inputs, q, v, told(sim, linear.inputs))
+
+
+def state_of(sim: Any) -> tuple[np.ndarray, ...]:
+    """(nq,), (nv,) of a simulation of one world, in the order of `sh.dynamics`."""
+    q, v = np.array(sim.q), np.array(sim.qd)
+    if len(q) == dynamics.links(sim.model).nq:
+        return q, v
+    return tuple(x[0] for x in dynamics.from_state(sim, sim.state))
+
+
+def weights(what: str, given: Any, size: int) -> np.ndarray:
+    """A symmetric matrix of costs."""
+    x = np.asarray(given, float)
+    full = x * np.eye(size) if x.ndim == 0 else np.diag(x) if x.shape == (size,) else x
+    if full.shape != (size, size) or not np.isfinite(full).all() or np.linalg.eigvalsh(0.5 * (full + full.T)).min() < 0.0:
+        raise SceneError(
+            f"lqr: {what} is a number, {size} or {size} × {size} of them, none negative, got {np.asarray(given).tolist()}"
+        )
+    return 0.5 * (full + full.T)
+
+
+def stays(sim: Any, q: np.ndarray, v: np.ndarray) -> None:
+    """Refuse a state that is no equilibrium: the next step leaves it."""
+    before = sim.snapshot()
+    try:
+        sim.step()
+        speeds = state_of(sim)[1]
+    finally:
+        sim.restore(before)
+    gained = np.abs(speeds - v) / sim.dt
+    worst = int(np.argmax(gained))
+    if gained[worst] > OFF * (1.0 + float(np.linalg.norm(sim.gravity))) or np.abs(v).max() > OFF:
+        name = sim.linearize().states[worst]
+        raise SceneError(
+            f"lqr: the present state is no equilibrium: {name} moves at {v[worst]:.3g} and gains {gained[worst]:.3g} a second "
+            "(m or rad, s); bring it to rest there, with commands that hold it"
+        )
+
+
+def told(sim: Any, inputs: Sequence[str]) -> np.ndarray:
+    """Commands of now, by name."""
+    found = []
+    for name, part, k in map(parted, inputs):
+        if part in OF_AXES:
+            view = sim.joint(name)
+            value = view.effort if part == "effort" else getattr(view.drive, part.partition(".")[2])
+        else:
+            value = getattr(sim.commands, part).numpy()[sim.model.body_names[name], 0]
+        found.append(float(np.atleast_1d(value)[k]))
+    return np.array(found)
+
+
+def command(sim: Any, inputs: Sequence[str], values: np.ndarray) -> None:
+    """Give commands by name; forces and torques on bodies for one step."""
+    several: dict[tuple[str, str], np.ndarray] = {}
+    for (name, part, k), x in zip(map(parted, inputs), values, strict=True):
+        several.setdefault((name, part), np.zeros(3))[k] = x
+    for (name, part), x in several.items():
+        if part in OF_AXES:
+            view = sim.joint(name) if part == "effort" else sim.joint(name).drive
+            word = part.rpartition(".")[2]
+            size = np.size(getattr(view, word))
+            setattr(view, word, x[:size] if size > 1 else float(x[0]))
+        else:
+            body = sim.body(name)
+            (body.apply_force if part == "force" else body.apply_torque)(x)
+
+
+def parted(word: str) -> tuple[str, str, int]:
+    """The joint or body of a command, which it is, and its number."""
+    bare, _, number_of = word.rstrip("]").partition("[") if word.endswith("]") else (word, "", "0")
+    part = next(part for part in (*OF_AXES, "force", "torque") if bare.endswith("." + part))
+    return bare[: -len(part) - 1], part, int(number_of)
+
+
+OF_AXES = ("effort", "drive.position", "drive.velocity")  # commands of a joint
+OFF = 1e-6  # m/s², rad/s² and more with gravity: what an equilibrium may be off
+
+
 if not TYPE_CHECKING:  # or every word would be right
-    __getattr__ = names_of("sharnir.control", ("PID", "Spline", "Trapezoid", "computed_torque", "gravity_compensation"))
+    __getattr__ = names_of(
+        "sharnir.control", ("PID", "Regulator", "Spline", "Trapezoid", "computed_torque", "gravity_compensation", "lqr")
+    )

@@ -17,6 +17,7 @@ from sharnir.core.misspellings import names_of
 from sharnir.integrate.bound import Dynamics
 from sharnir.integrate.mechanics import (
     Trajectory,
+    between,
     bias_forces,
     check_integrable,
     forward_dynamics,
@@ -43,6 +44,7 @@ from sharnir.integrate.mechanics import (
 
 __all__ = [
     "Trajectory",
+    "between",
     "bias_forces",
     "check_integrable",
     "forward_dynamics",

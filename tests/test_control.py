@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import load_example
 
 import sharnir as sh
 from sharnir.control import PID, Spline, Trapezoid, computed_torque, gravity_compensation
@@ -188,3 +189,60 @@ def test_tension_of_a_hanging_rope():
     found = sh.sensors.tension(sim, "rope")
     print(f"{found:.6f} N of {40 + 10 * 0.5 * 1.9:.6f}")
     assert found == pytest.approx(40 + 10 * 0.5 * 1.9, rel=1e-6)  # the weight below the middle of the first segment
+
+
+def two_rods_on_a_cart():
+    module = load_example("balanced_pendulum")
+    return module, module.upright(0.005)
+
+
+def test_gains_are_those_of_the_linear_steps():
+    """Closed by the gains, the linear steps die out, and cost what the regulator's own equation says."""
+    module, sim = two_rods_on_a_cart()
+    linear, regulator = sim.linearize(["rail"]), module.regulator(0.005)
+    closed = linear.A - linear.B @ regulator.gain
+    assert np.abs(np.linalg.eigvals(closed)).max() < 1.0 < np.abs(np.linalg.eigvals(linear.A)).max()
+    Q, R = np.diag([10.0, 10, 10, 1, 1, 1]), 0.01
+
+    def cost(gain):
+        x, total = np.array([0, 0.05, -0.02, 0, 0, 0]), 0.0
+        for _ in range(4000):
+            u = -gain @ x
+            total += x @ Q @ x + R * u @ u
+            x = linear.A @ x + linear.B @ u
+        return total
+
+    least = cost(regulator.gain)
+    for k in range(6):
+        for by in (0.98, 1.02):
+            other = regulator.gain.copy()
+            other[0, k] *= by
+            assert cost(other) > least
+
+
+def test_a_body_in_the_air_is_kept_in_place_by_forces_on_it():
+    scene = sh.Scene()
+    scene.add_body("drone", sh.Box(0.3, 0.3, 0.1), mass=1.0, com=(0.02, 0, 0), position=(0, 0, 1))
+    sim = sh.Simulation(scene, dt=0.005, solver="direct")
+    drone = sim.body("drone")
+    drone.apply_force((0, 0, 9.81), once=False)
+    regulator = sh.control.lqr(sim, inputs=["drone.force", "drone.torque"])
+    assert regulator.commands.tolist() == [0, 0, 9.81, 0, 0, 0]
+    drone.apply_force((0, 0, 0), once=False)
+    drone.place(position=(0.1, -0.2, 1.3), rotation=sh.rpy(0.2, -0.1, 0.3))
+    while sim.time < 12.0:
+        regulator.act(sim)
+        sim.step()
+    assert np.abs(drone.position - (0, 0, 1)).max() < 1e-3
+    assert np.abs(drone.rotation[:3]).max() < 1e-3
+
+
+def test_a_state_that_is_no_equilibrium_is_refused_by_name():
+    _, sim = two_rods_on_a_cart()
+    sim.joint("upper hinge").position = 0.3
+    with pytest.raises(sh.SceneError, match="no equilibrium: upper hinge"):
+        sh.control.lqr(sim, inputs=["rail"])
+    sim.joint("upper hinge").position = 0.0
+    for how, words in (({"state_cost": [1.0, 2.0]}, "state_cost is a number, 6 or"), ({"input_cost": -1.0}, "none negative")):
+        with pytest.raises(sh.SceneError, match=words):
+            sh.control.lqr(sim, inputs=["rail"], **how)

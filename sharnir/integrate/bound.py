@@ -242,6 +242,10 @@ class Dynamics:
         """(nq,) coordinates after a small motion `step` (nv,)."""
         return mechanics.moved(self._t, q, step)
 
+    def between(self, q0: Any, q: Any) -> np.ndarray:
+        """(nv,) the motion from coordinates q0 to q."""
+        return mechanics.between(self._t, q0, q)
+
     def linearize(self, q: Any, v: Any = None, *, step: float = 1e-6) -> tuple[np.ndarray, np.ndarray]:
         """A (2nv, 2nv), B (2nv, nv) of small motions about a state."""
         return mechanics.linearize(self._t, q, v, step=step)

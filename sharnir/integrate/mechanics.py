@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.core.spatial import cross, quat_exp, quat_multiply, quat_rotate, turn_from, unit_quat
+from sharnir.core.spatial import cross, quat_conjugate, quat_exp, quat_log, quat_multiply, quat_rotate, turn_from, unit_quat
 from sharnir.core.strided import of_first
 from sharnir.core.types import load_modules, np_real, quat, real, vec3
 from sharnir.engine.articulated import functions
@@ -230,6 +230,21 @@ def moved(model: Any, q: Any, step: Any) -> np.ndarray:
             p = slice(at + plain, at + plain + 4)
             turned = quat_multiply(quat_exp(step[..., v0 + plain : v0 + plain + 3]), q[..., p])
             out[..., p] = turned / np.linalg.norm(turned, axis=-1, keepdims=True)
+    return out
+
+
+def between(model: Any, q0: Any, q: Any) -> np.ndarray:
+    """The motion (nv,) from coordinates q0 to q: `moved(model, q0, between(model, q0, q))` is q."""
+    t = links(model)
+    q0, q = np.asarray(q0, float), np.asarray(q, float)
+    out: np.ndarray = np.zeros((*np.broadcast_shapes(q0.shape, q.shape)[:-1], t.nv))
+    for k, kind in enumerate(t.kinds):
+        at, v0, turns = int(t.q_start[k]), int(t.v_start[k]), len(kind.turns) if kind.v_size else 0  # a rod has none
+        plain = kind.v_size - (3 if turns == 3 else 0)
+        out[..., v0 : v0 + plain] = q[..., at : at + plain] - q0[..., at : at + plain]
+        if turns == 3:
+            p = slice(at + plain, at + plain + 4)
+            out[..., v0 + plain : v0 + plain + 3] = quat_log(quat_multiply(q[..., p], quat_conjugate(q0[..., p])))
     return out
 
 

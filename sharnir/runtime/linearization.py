@@ -10,7 +10,7 @@ import numpy as np
 
 from sharnir import dynamics
 from sharnir.core.misspellings import meant
-from sharnir.core.spatial import quat_rotate
+from sharnir.core.spatial import quat_rotate, skew
 from sharnir.core.strided import of_first
 from sharnir.errors import SimulationError
 from sharnir.model.joint_setting import disabled
@@ -102,8 +102,8 @@ class Linearizer:
             body = self.places[i].body
             rotation, spin = (x.numpy()[body].astype(float) for x in (state.rotation, state.spin))
             arm, end = np.broadcast_to(sim.model.com[body], spin.shape), self.directions.ends[:, i]
-            before = at_frame(rotated(rotation, arm), spin)
-            after = at_frame(rotated(end[:, :4], arm), end[:, 4:] * (2.0 / sim.dt))
+            before = at_frame(quat_rotate(rotation, arm), spin)
+            after = at_frame(quat_rotate(end[:, :4], arm), end[:, 4:] * (2.0 / sim.dt))
             own = [*range(at, at + 6), *range(self.n + at, self.n + at + 6)]
             both[:, :, own] = both[:, :, own] @ np.linalg.inv(before)
             both[:, own] = after @ both[:, own]
@@ -125,27 +125,15 @@ def linearize(sim: Owner, inputs: Iterable[str] | None) -> Linearization:
     return made(sim)  # type: ignore[no-any-return]
 
 
-def rotated(rotation: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Vectors (worlds, 3) turned by quaternions (worlds, 4)."""
-    return np.asarray(quat_rotate(rotation, x))
-
-
-def skew(a: np.ndarray) -> np.ndarray:
-    """(worlds, 3, 3) of a × ·."""
-    x, y, z = a.T
-    zero = np.zeros_like(x)
-    return np.moveaxis(np.array([[zero, -z, y], [z, zero, -x], [-y, x, zero]]), -1, 0)
-
-
 def at_frame(arm: np.ndarray, spin: np.ndarray) -> np.ndarray:
     """(worlds, 12, 12) changes of a body's frame from those of its centre of mass, which is at `arm` from there.
 
     Of place, turn, velocity and angular velocity: p = c − arm, v = v_c − ω × arm, and a turn δθ changes the arm by δθ × arm.
     """
-    S = skew(arm)
+    S, W = (np.array([skew(a) for a in x]) for x in (arm, spin))
     out = np.broadcast_to(np.eye(12), (len(arm), 12, 12)).copy()
     out[:, 0:3, 3:6] = out[:, 6:9, 9:12] = S
-    out[:, 6:9, 3:6] = skew(spin) @ S
+    out[:, 6:9, 3:6] = W @ S
     return out
 
 
