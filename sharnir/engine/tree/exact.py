@@ -53,14 +53,14 @@ def mean_change_matrix(g: Vector) -> Matrix:
     return IDENTITY - skew(g) + outer(g, g)
 
 
-def linearize(tree: Any) -> None:
-    """What every joint lacks, and the derivative of that, from the leaves inwards."""
+def linearize(tree: Any, anew: bool = True) -> None:
+    """What every joint lacks, and with `anew` the derivative of that, from the leaves inwards."""
     if tree.rows:
         stiffen_rows(tree)
     for link in tree.links(inward=True):
         com = link.com_mean
         f, n = missing_momentum(link, com)
-        K = own_derivative(link, com, f)
+        K: Any = own_derivative(link, com, f) if anew else None
         if tree.rows:
             own = times(IDENTITY, link.take("row_A")), *(link.take(f"row_{block}") for block in "BCD")
             K = Derivative(*(x + y for x, y in zip(K, own, strict=True)))
@@ -70,7 +70,8 @@ def linearize(tree: Any) -> None:
             K = Derivative(*(x + y for x, y in zip(K, own, strict=True)))
             f, n = f + hung_f, n + hung_n
         handed_f, handed_n = link.gathered("f", "n")
-        K = Derivative(*(x + y for x, y in zip(K, link.gathered("KA", "KB", "KC", "KD"), strict=True)))
+        if K is not None:
+            K = Derivative(*(x + y for x, y in zip(K, link.gathered("KA", "KB", "KC", "KD"), strict=True)))
         for joint in link.joints():
             EXACT[type(joint)].eliminate(joint, link, f + handed_f, n + handed_n, K)
 
@@ -93,10 +94,12 @@ def own_derivative(link: Any, com: Vector, f: Vector) -> Derivative:
     return Derivative(times(IDENTITY, m), B, times(S, m), D)
 
 
-def hand_on(link: Any, lever: Vector, arm: Vector, f: Vector, n: Vector, K: Derivative) -> None:
+def hand_on(link: Any, lever: Vector, arm: Vector, f: Vector, n: Vector, K: Derivative | None) -> None:
     """Give the base what it feels; K has its moments about the base's origin already, `lever` and `arm` are mean and end."""
-    E = skew(arm)
     link.hand_on(f=f, n=n + cross(lever, f))
+    if K is None:
+        return
+    E = skew(arm)
     link.hand_on(KA=K.A, KB=K.B - K.A @ E, KC=K.C, KD=K.D - K.C @ E + skew(f) @ E)
 
 
@@ -117,10 +120,15 @@ class ExactAxis:
     """Hinges and sliders: along one axis, z is unknown."""
 
     @staticmethod
-    def eliminate(joint: Any, link: Any, f: Vector, n: Vector, K: Derivative) -> None:
+    def eliminate(joint: Any, link: Any, f: Vector, n: Vector, K: Derivative | None) -> None:
         S_l, S_a, lever = joint.motion(link)
         for _ in link.acting():
             joint.law_terms(link)
+        if K is None:
+            link.e = link.given - dot(S_l, f) - dot(S_a, n)
+            dz = select(link.lock > 0.5, link.jump, link.e * link.D)
+            link.hand_on(f=f + link.column_l * dz, n=n + cross(lever, f) + link.column_a * dz)
+            return
         base = link.base
         slides = isinstance(joint, Slider)
         start = joint.start(link) if slides else link.local_anchor
@@ -142,6 +150,7 @@ class ExactAxis:
             V_a = V_a + cross(axis, f)
         if link.tree.rows:
             link.e = link.e + link.take("row_e")
+        if link.tree.keeps_columns:
             link.column_l, link.column_a = U_l, V_a
         K = shifted(lever, K)
         kept = Derivative(
@@ -185,11 +194,15 @@ class ExactBall:
     """All rotations are free."""
 
     @staticmethod
-    def eliminate(joint: Any, link: Any, f: Vector, n: Vector, K: Derivative) -> None:
+    def eliminate(joint: Any, link: Any, f: Vector, n: Vector, K: Derivative | None) -> None:
         lever = link.lever
+        if K is None:
+            link.e3 = -n
+            hand_on(link, lever, lever, f - link.columns_l @ (link.Kinv @ n), ZERO, None)
+            return
         inverse = K.D.inverse()
         link.Kinv, link.B = inverse, K.C
-        if link.tree.rows:
+        if link.tree.keeps_columns:
             link.columns_l = K.B
         e = -n
         link.e3 = e
@@ -211,13 +224,16 @@ class ExactFree:
     """All six axes are free, on the ground."""
 
     @staticmethod
-    def eliminate(joint: Any, link: Any, f: Vector, n: Vector, K: Derivative) -> None:
-        inverse = K.D.inverse()
-        A = (K.A - K.B @ (inverse @ K.C)).inverse()
-        du = A @ (K.B @ (inverse @ n) - f)
-        if link.tree.rows:
-            link.Kinv, link.B, link.columns_l, link.columns_a = inverse, K.C, K.B, A
-        link.dl, link.e3 = du, inverse @ (-n - K.C @ du)
+    def eliminate(joint: Any, link: Any, f: Vector, n: Vector, K: Derivative | None) -> None:
+        if K is None:
+            inverse, C, B, A = link.Kinv, link.B, link.columns_l, link.columns_a
+        else:
+            inverse, C, B = K.D.inverse(), K.C, K.B
+            A = (K.A - B @ (inverse @ C)).inverse()
+        du = A @ (B @ (inverse @ n) - f)
+        if link.tree.keeps_columns and K is not None:
+            link.Kinv, link.B, link.columns_l, link.columns_a = inverse, C, B, A
+        link.dl, link.e3 = du, inverse @ (-n - C @ du)
 
     @staticmethod
     def correct(joint: Any, link: Any, u: Vector, g: Vector) -> Any:
@@ -230,9 +246,9 @@ class ExactWeld:
     """No axis."""
 
     @staticmethod
-    def eliminate(joint: Any, link: Any, f: Vector, n: Vector, K: Derivative) -> None:
+    def eliminate(joint: Any, link: Any, f: Vector, n: Vector, K: Derivative | None) -> None:
         lever = link.lever
-        hand_on(link, lever, lever * 2.0 - link.local_anchor, f, n, shifted(lever, K))
+        hand_on(link, lever, lever * 2.0 - link.local_anchor, f, n, None if K is None else shifted(lever, K))
 
     @staticmethod
     def correct(joint: Any, link: Any, u: Vector, g: Vector) -> Any:
@@ -243,7 +259,7 @@ class ExactPrescribed(ExactWeld):
     """A motion that is given."""
 
     @staticmethod
-    def eliminate(joint: Any, link: Any, f: Vector, n: Vector, K: Derivative) -> None: ...
+    def eliminate(joint: Any, link: Any, f: Vector, n: Vector, K: Derivative | None) -> None: ...
 
 
 EXACT: dict[type, Any] = {

@@ -134,7 +134,7 @@ class ExactSeveral:
         K = shifted(lever, Derivative(K.A, K.B @ P, K.C, K.D @ P))
         L_l, L_a = V @ link.UL3.T, V @ link.UA3.T
         kept = Derivative(K.A - U_l @ L_l, K.B - U_l @ L_a, K.C - V_a @ L_l, K.D - V_a @ L_a)
-        if link.tree.rows:
+        if link.tree.keeps_columns:
             link.columns_l, link.columns_a = U_l, V_a
         start = joint.start(link) if isinstance(joint, Slides) else link.local_anchor
         extra = cross(E_l @ by, f)
@@ -164,7 +164,7 @@ class ExactFriction:
         own, based = mean_change_matrix(link.g), mean_change_matrix(link.base.g)
         inverse = either(locked, half_turn_matrix(link.g), (K.D + C @ own).inverse())
         link.Kinv, link.B, link.UA3 = inverse, K.C, K.D
-        if link.tree.rows:
+        if link.tree.keeps_columns:
             link.columns_l = K.B
         e = link.given_3 - n
         link.e3 = e
@@ -220,7 +220,7 @@ class ExactRotor:
     """A rotor: its momentum turns with the base, which is the gyroscopic part of the derivative."""
 
     @staticmethod
-    def eliminate(joint: Any, link: Any, f: Vector, n: Vector, K: Derivative) -> None:
+    def eliminate(joint: Any, link: Any, f: Vector, n: Vector, K: Derivative | None) -> None:
         e, C, z, g = joint.own_axis(link), link.inertia[2, 2], link.z, link.g
         column = (link.M @ e * 2.0 - e) * C
         n = n + column * z
@@ -231,10 +231,11 @@ class ExactRotor:
         link.U_a, link.D = row, D
         link.e = link.given - joint.lacks(link)
         is_locked = link.lock > 0.5
-        lever = link.lever
-        spins = skew(end_of(link.M, e) * (2.0 * C * z))
-        K = shifted(lever, Derivative(K.A, K.B, K.C, K.D - spins))
-        kept = Derivative(K.A, K.B, K.C, K.D - outer(column * select(is_locked, 0.0, D), row))
+        lever, kept = link.lever, None
+        if K is not None:
+            spins = skew(end_of(link.M, e) * (2.0 * C * z))
+            K = shifted(lever, Derivative(K.A, K.B, K.C, K.D - spins))
+            kept = Derivative(K.A, K.B, K.C, K.D - outer(column * select(is_locked, 0.0, D), row))
         dz = select(is_locked, link.jump, link.e * D)
         hand_on(link, lever, lever * 2.0 - link.local_anchor, f, n + column * dz, kept)
 

@@ -33,6 +33,8 @@ RATED = frozenset(
     + ["com_mean", "k", "f", "n", "e", "e3", "dl", "dz", "R", "axis_w", "anchor_w", "com_w", "inertia_w", "u0", "law_b"]
     + ["servo_b", "goal", "ratio", "given", "jump", "z_free", "push_f", "push_n", "effort", "servo_position", "servo_velocity"]
 )  # fields that have rates
+COLUMNS = {"column_l": "mean_axis", "column_a": "reaction_f", "columns_l": "H", "columns_a": "F3"}
+"""What links leave on their bases stands where reports and the first gear have other things."""
 SEED = {
     "place": 6, "speed": 6, "effort": 1, "servo_position": 1, "servo_velocity": 1, "push_f": 3, "push_n": 3,
 }  # what a direction gives a link, in the order in which it is stored  # fmt: skip
@@ -49,6 +51,14 @@ def start_of(sizes: dict[str, int], name: str) -> int:
 
 class PlainTree(LoopTree):
     """A loop over links whose balls have no laws."""
+
+    keeps_columns = True
+
+    def get(self, at: str, name: str) -> list[Any]:
+        return super().get(at, COLUMNS.get(name, name))
+
+    def put(self, at: str, name: str, x: list[Any]) -> None:
+        super().put(at, COLUMNS.get(name, name), x)
 
     def joints_of(self, at: str) -> Iterator[Any]:
         for joint in super().joints_of(at):
@@ -150,7 +160,7 @@ def rates_of(x: Vector) -> list[Any]:
 
 
 def tangent(tree: TangentTree) -> None:
-    """How the end of a step changes in a direction; the tree stands at its start, and has its mean speeds."""
+    """How the end of a step changes in a direction; the tree stands at its start, with mean speeds and derivative of the step."""
     for link in tree.links():
         for joint in link.joints():
             seed_place(joint, link)
@@ -170,7 +180,7 @@ def tangent(tree: TangentTree) -> None:
                 linearize_law(joint, link)
     p = tree.program
     with p.block(f"for (int pass = 0; pass < {PASSES}; ++pass) {{"):
-        tree.second_gear.linearize(tree)
+        tree.second_gear.linearize(tree, anew=False)
         p.say("moved = size = (reals)(real(0.0));")
         update_twists(tree, follow)
         p.leave(value(f"(!again || below(moved, size, real({SAME * SAME!r})))", "bool"))

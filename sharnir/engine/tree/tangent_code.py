@@ -67,6 +67,7 @@ class Tangent(Loop):
         names = [f"number(own + {START[n] + k})" for n, size in ENDS.items() for k in range(size)]
         p.say(" ".join(f"ends.data[(w*links + i)*{ENDS_SIZE} + {k}] = {place};" for k, place in enumerate(names)) + " }")
         p.say("for (int k = 0; k < memory_size; ++k) number(k) = saved[k];")
+        tree.second_gear.linearize(tree)
         with p.block("for (block = 0; block < blocks; ++block) {"):
             p.say(f"again = false; if (block == 0) for (int k = 0; k < {ROW}*(links + 1); ++k) rate(k) = (reals)(real(0.0));")
             p.say(f"else for (int i = 0; i < links; ++i) {{ const Place own = {ROW}*(i + 1);")
