@@ -24,7 +24,7 @@ from sharnir.engine.tree.storage import START, LinkView, LoopTree, numbers
 from sharnir.laws.axis import AT_LIMIT, linear_servo
 from sharnir.laws.ball import choose
 
-LANES = 4  # directions that are followed at once
+LANES = 8  # directions that are followed at once
 PASSES = 12  # of rates, at most
 SAME = 1e-5  # of all rates: a change of rates whose square is of no account
 KINDS = (*USUAL, ROTOR)

@@ -17,7 +17,7 @@ from sharnir.engine.tree.tangent import ENDS, ENDS_SIZE, KINDS, LANES, RESULT_SI
 
 NAME = "sharnir.tangent"
 KEPT = ("q", "c", "s", "rotation", "position", "V", "W", "z", "zv", "zl")  # what a direction's way to the end of the step changes
-UNKNOWN = ("z", "zv", "zl")  # of these, what has no rates at first
+UNKNOWN = ("z", "zv", "zl")  # of these, what has no rates at first; others are given some, or never have any
 NOT_FOUND, STOPS = 1, 2  # what is told of a world: its step is divided; something stops in it
 GIVEN = """const int memory_size = {size};
 real* const numbers = memory.data; const int memory_worlds = worlds; (void)memory_worlds;"""
@@ -69,10 +69,10 @@ class Tangent(Loop):
         p.say("for (int k = 0; k < memory_size; ++k) number(k) = saved[k];")
         tree.second_gear.linearize(tree)
         with p.block("for (block = 0; block < blocks; ++block) {"):
-            p.say(f"again = false; if (block == 0) for (int k = 0; k < {ROW}*(links + 1); ++k) rate(k) = (reals)(real(0.0));")
-            p.say(f"else for (int i = 0; i < links; ++i) {{ const Place own = {ROW}*(i + 1);")
+            p.say("again = false;")
+            p.say(f"for (int i = 0; i < links; ++i) {{ const Place own = {ROW}*(i + 1);")
             places = {n: [f"own + {START[n] + k}" for k in range(SIZES[n])] for n in KEPT}
-            p.say(" ".join(f"number({at}) = saved[{at}];" for n in KEPT for at in places[n]))
+            p.say("if (block > 0) { " + " ".join(f"number({at}) = saved[{at}];" for n in KEPT for at in places[n]) + " }")
             p.say(" ".join(f"rate({at}) = (reals)(real(0.0));" for n in UNKNOWN for at in places[n]) + " }")
             tangent(TangentTree(p, tree.second_gear))
         before = f"h = dt; {SET_STEP} number({PREPARED}) = real(0.0);\n{LANE}"
