@@ -92,6 +92,8 @@ class Linearizer:
         from sharnir.engine.tree.tangent_code import NOT_FOUND
 
         state = sim.state
+        if sim._state.resting.numpy().any():  # what sleeps has no steps to differentiate
+            sim.solver.wake(sim._state)
         told = self.directions.follow()
         if NOT_FOUND in told:
             w = f" in world {int(np.flatnonzero(told == NOT_FOUND)[0])}" if sim.worlds > 1 else ""

@@ -216,6 +216,16 @@ def test_linearizing_changes_nothing():
     assert np.array_equal(one.qd, other.qd)
 
 
+def test_what_sleeps_is_linearized_as_what_is_awake():
+    sim = pendulum(friction=20.0, drive=sh.Servo(kp=200.0, kd=20.0))
+    sim.joint("elbow").friction = 5.0
+    sim.run(6.0)
+    assert sim.body("lower").asleep
+    made = sim.linearize(["elbow.drive.position", "elbow.effort"])
+    assert made.A[0, 0] == made.A[1, 1] == pytest.approx(1.0)
+    assert np.abs(made.B).max() < 1e-9  # friction holds it
+
+
 def test_every_world_has_its_own():
     scene = sh.Scene()
     scene.add_body("upper", sh.Box(0.4, 0.05, 0.05), mass=1.0, position=(0.2, 0, 0))
