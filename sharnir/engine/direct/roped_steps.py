@@ -15,6 +15,8 @@ from sharnir.engine.rope.data import ROPE as HUNG_ON
 from sharnir.engine.rope.energy_kernels import note_velocities
 from sharnir.engine.rope.kernels import ropes_untouched
 from sharnir.engine.rope.solver import PASSES, TOLERANCE, rope_settings, rope_step, shared
+from sharnir.engine.rope.touch_data import RopeTouch
+from sharnir.engine.rope.touch_tables import may_meet
 from sharnir.engine.sleep import fall_asleep, wake_by_caller
 from sharnir.engine.tree.closures import ROPE, WINCH, Closure, RowTables
 from sharnir.engine.tree.forest import GROUND
@@ -23,7 +25,7 @@ from sharnir.engine.tree.ropes import CROSS_SIZE, END_SIZE, HUNG_SIZE, WINCH_SIZ
 from sharnir.engine.tree.row_storage import LINK_FIELDS, PER_ROW, WORK
 from sharnir.engine.tree.runtime import CPP, TreeStep
 from sharnir.engine.tree.storage import ROW, ROW_APART, TOGETHER
-from sharnir.model.model import DYNAMIC, Control, Model, State, fill
+from sharnir.model.model import DYNAMIC, FIXED, Control, Model, State, fill
 from sharnir.model.rope_state import ROPE_STATE_FIELDS, RopeState
 
 MODULES = ("sharnir.trees_roped", "sharnir.trees_roped_touching")  # the second with contacts
@@ -59,6 +61,12 @@ def holds_of(ropes: Any, plan: Any) -> list[tuple[int, int, int, int]]:
     return out + [(int(TURN), k, -1, plan.link_of[int(body[k, 1])]) for k in held if clamp[k, 1]]
 
 
+def touches_alone(model: Model) -> bool:
+    """Whether ropes of a model touch nothing but shapes that do not move."""
+    moving = {shape.body for shape in model.collision.shapes if model.bodies.motion.numpy()[shape.body] != FIXED}
+    return not may_meet(model).any() and all(moving <= r.apart for r in model.ropes.described if r.collide)
+
+
 def ends_of(ropes: Any, plan: Any) -> list[Closure]:
     """Where links hold ropes beside their first ends, and winches."""
     link_of = plan.link_of
@@ -78,12 +86,14 @@ def drum_of(plan: Any, joint: int) -> int:
 
 
 def bind(
-    t: Any, tables: RowTables, model: Model, state: State, control: Control, plan: Any, caps: tuple[Any, Any]
+    t: Any, tables: RowTables, model: Model, state: State, control: Control, plan: Any, caps: tuple[Any, Any],
+    touch: tuple[Any, Any] | None,
 ) -> tuple[Any, Any]:  # fmt: skip
     """The structure for the trees' structure t and these arrays, and what keeps those alive that are its own.
 
     Args:
         caps: passes of a part of a step, and tolerance, as of `SolverRope`; None: as there.
+        touch: where ropes touch shapes: `RopeTouch`, and the collider's array on the device.
     """
     ropes, device, worlds = model.ropes, model.device, model.worlds
     settings: Any = RopeSettings()
@@ -96,6 +106,8 @@ def bind(
     held = np.isin(kind, (BODY, PORT, DRIVEN))
     table.kind = wp.array(np.where(kind == PORT, int(LOOP), kind), dtype=wp.int32, device=device)
     table.exact = 1
+    if touch is not None:  # surfaces act on a rope's points as what is tied to them does
+        table.tied = wp.full(table.count, 1, dtype=wp.int32, device=device)
     s.ropes = table
     fill(s.work, model, 2 * ropes.count, "end_arm")
     fill(s.work, model, table.ties, "tie_end")
@@ -153,6 +165,10 @@ def bind(
     x.ends = wp.zeros((END_SIZE * len(holds), worlds), dtype=real, device=device)
     fill(x, model, len(bodies), "mean_l mean_a")
     fill(x, model, None, "what wrong judged tries fewest all stuck stalls verdict last again elapsed lost scaled open")
+    fill(x, model, None, "presses turned turns stood overlaps")
+    x.touches = int(touch is not None)
+    if touch is not None:
+        x.touch, x.collision = alone(touch[0], RopeTouch, device), touch[1]
     x.tree = alone(t, TreeStep, device)
     x.rope, x.safe = alone(s, RopeStep, device), alone(safe, RopeStep, device)
     return x, (s, safe)
