@@ -157,9 +157,15 @@ def point_stiffness(x: wp.array(dtype=RopedTree), e: int, w: int) -> real:
 
 @wp.func
 def speed_against(x: wp.array(dtype=RopedTree), e: int, w: int, asks: mat33) -> vec3:
-    """Velocity against the surface as the law takes it, in the axes of asking: small gaps and overlaps at the start in it."""
+    """Velocity against the surface as the law takes it, in the axes of asking: small gaps and overlaps at the start in it.
+
+    What comes from farther off is not held where it overlaps nothing at the end: it arrives there, and stops in the next step.
+    """
     t = x[0].touch
     u = wp.transpose(asks) * (x[0].rope[0].work.v[e / MOST, w] - surface_speed(x, e, w))
+    if t[0].start[e, w] > SLOP:
+        u[0] = wp.max(u[0], real(2.0) / x[0].rope[0].h[w] * t[0].gap[e, w])
+        return u
     u[0] = u[0] + wp.clamp(t[0].start[e, w], -SMALL, SMALL) * (real(2.0) * FOLLOWS / x[0].rope[0].settings.dt[0])
     return u
 
