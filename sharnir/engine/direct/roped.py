@@ -100,7 +100,7 @@ def roped_keep(x: wp.array(dtype=RopedTree), w: int) -> int:
             s[0].body_state.rest[b, w] = s[0].body.rest[b, w]
     x[0].elapsed[w] = x[0].elapsed[w] + s[0].h[w]
     x[0].what[w] = FIT_JOINTS
-    if any_snaps(s, w):
+    if any_snaps(s, w) or x[0].strikes[w] == 1:
         x[0].what[w] = SNAPS
         return 1
     return 0

@@ -99,6 +99,7 @@ class RopedTree:
     turned: wp.array(dtype=wp.int32)  # [world] points of contact that changed their state in a pass,
     turns: wp.array(dtype=wp.int32)  # and passes in which there were some
     stood: wp.array(dtype=wp.int32)  # [world] passes since the part began
+    strikes: wp.array(dtype=wp.int32)  # [world] 1 where points come in that are to be stopped
     overlaps: wp.array(dtype=wp.int32)  # [world] 1 where ropes overlap shapes after a part
     open: wp.array(dtype=real)  # [world] m, by which elements miss their points at most, where poses are closed
 

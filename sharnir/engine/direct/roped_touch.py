@@ -264,10 +264,18 @@ def keep_contacts(x: wp.array(dtype=RopedTree), w: int) -> int:
     t = x[0].touch
     whole = s[0].settings.dt[0] / s[0].h[w]
     overlaps = int(0)
+    x[0].strikes[w] = 0
     for m in range(t[0].live[w]):
         e = t[0].entry[m, w]
         t[0].miss[e, w] = s[0].work.v[e / MOST, w] - surface_speed(x, e, w)
         t[0].first_arm[e, w] = s[0].work.r[e / MOST, w]  # where the gap is what it is
+        n = t[0].n[e, w]
+        speed = wp.dot(n, t[0].miss[e, w])
+        pushes = wp.dot(n, t[0].impulse[e, w]) > real(0.0)
+        comes = speed + LANDS < -wp.max(t[0].gap[e, w], real(0.0)) / s[0].h[w]
+        t[0].column[e, w] = int(comes or pushes)
+        if comes:
+            x[0].strikes[w] = 1
         t[0].impulse[e, w] = t[0].impulse[e, w] * whole
         if t[0].gap[e, w] < -SMALL:
             overlaps = 1
@@ -277,6 +285,40 @@ def keep_contacts(x: wp.array(dtype=RopedTree), w: int) -> int:
         if wp.dot(t[0].n[e, w], t[0].came[e, w]) < -LANDS:  # what stopped it is no guess of what carries it
             t[0].kept_impulse[e, w] = vec3()
     return overlaps
+
+
+@wp.func
+def strike_points(x: wp.array(dtype=RopedTree), w: int):
+    """What comes in faster than a step bears is stopped before it, so far that it arrives at the end of that; what pushes holds."""
+    s = x[0].rope
+    t = x[0].touch
+    stiff = t[0].stiff[0]
+    for m in range(t[0].live[w]):
+        e = t[0].entry[m, w]
+        if t[0].column[e, w] == 1:
+            n = t[0].n[e, w]
+            u = s[0].state.velocity[e / MOST, w] - surface_speed(x, e, w)
+            u = u + n * (wp.max(t[0].gap[e, w], real(0.0)) / s[0].h[w])
+            A = wp.outer(n, n) * stiff
+            if t[0].state[e, w] == STICKS:
+                A = wp.identity(n=3, dtype=real) * stiff
+            t[0].A[e, w] = A
+            t[0].wanted[e, w] = -(A * u)
+
+
+@wp.func
+def release_points(x: wp.array(dtype=RopedTree), w: int) -> int:
+    """Points that would be held back leave; returns how many."""
+    t = x[0].touch
+    found = int(0)
+    for m in range(t[0].live[w]):
+        e = t[0].entry[m, w]
+        if t[0].column[e, w] == 1:
+            P = t[0].wanted[e, w] - t[0].A[e, w] * x[0].rope[0].work.dv[e / MOST, w]
+            if wp.dot(t[0].n[e, w], P) < real(0.0):
+                t[0].column[e, w] = 0
+                found = found + 1
+    return found
 
 
 @wp.func
