@@ -36,6 +36,8 @@ SMALL = wp.constant(real(5.0e-5))  # m: gaps and overlaps up to this are closed 
 FOLLOWS = wp.constant(real(0.1))  # so much of them in a step
 TINY = wp.constant(real(1.0e-9))  # m/s
 LITTLE = wp.constant(real(1.0e-9))  # relative
+STANDS = wp.constant(8)  # passes of a part after which directions of friction stay: those of the start
+TRIES = wp.constant(real(6.0))  # changes of a point's state in a part, twice that of one that opens, after which it does not rub
 LANDS = wp.constant(real(0.01))  # m/s: a point that comes in faster lands
 
 
@@ -47,9 +49,9 @@ def surface_speed(x: wp.array(dtype=RopedTree), e: int, w: int) -> vec3:
 
 @wp.func
 def friction_of(x: wp.array(dtype=RopedTree), e: int, w: int) -> real:
-    """The coefficient of friction of a point."""
+    """The coefficient of friction of a point; 0 where no state with it is found to last."""
     mu = x[0].touch[0].mu[e, w]
-    if mu < FRICTIONLESS:
+    if mu < FRICTIONLESS or x[0].touch[0].bound[e, w] > TRIES:
         return real(0.0)
     return mu
 
@@ -87,6 +89,7 @@ def begin_contacts(x: wp.array(dtype=RopedTree), w: int):
         t[0].column[e, w] = int(t[0].start[e, w] <= SLOP)
         t[0].centre[e, w] = vec3()
         t[0].slip[e, w] = vec3()
+        t[0].bound[e, w] = real(0.0)
         if t[0].column[e, w] == 1:
             t[0].centre[e, w] = P
             asks, pushes = push_axes(x, e, w)
@@ -207,7 +210,7 @@ def ask_contacts(x: wp.array(dtype=RopedTree), w: int):
 
 
 @wp.func
-def judge_point(x: wp.array(dtype=RopedTree), e: int, w: int, P: vec3, u: vec3, off: real) -> int:
+def judge_point(x: wp.array(dtype=RopedTree), e: int, w: int, P: vec3, u: vec3, asks: mat33, off: real) -> int:
     """The state that impulse and speed after a pass call for, `off` being by how much these speeds may be wrong, m/s."""
     t = x[0].touch
     state = t[0].state[e, w]
@@ -224,6 +227,16 @@ def judge_point(x: wp.array(dtype=RopedTree), e: int, w: int, P: vec3, u: vec3, 
             t[0].slip[e, w] = vec3(t[0].stiff[0], P[1] / size, P[2] / size)
             return int(SLIPS)
         return int(STICKS)
+    if x[0].stood[w] > STANDS:
+        if u[1] * t[0].slip[e, w][1] + u[2] * t[0].slip[e, w][2] > off and bound > real(0.0):
+            return int(STICKS)
+        came = wp.transpose(asks) * t[0].came[e, w]
+        size = wp.sqrt(came[1] * came[1] + came[2] * came[2])
+        if size > TINY:
+            t[0].slip[e, w] = vec3(real(0.0), -came[1] / size, -came[2] / size)
+        else:
+            t[0].slip[e, w] = vec3(real(0.0), t[0].slip[e, w][1], t[0].slip[e, w][2])
+        return int(SLIPS)
     weigh = point_stiffness(x, e, w)
     q1 = P[1] - weigh * u[1]
     q2 = P[2] - weigh * u[2]
@@ -246,10 +259,11 @@ def take_impulses(x: wp.array(dtype=RopedTree), w: int, off: real) -> int:
         if t[0].column[e, w] == 1:
             P = t[0].wanted[e, w] - t[0].A[e, w] * x[0].rope[0].work.dv[e / MOST, w]
             asks, pushes = push_axes(x, e, w)
-            state = judge_point(x, e, w, wp.transpose(pushes) * P, speed_against(x, e, w, asks), off)
+            state = judge_point(x, e, w, wp.transpose(pushes) * P, speed_against(x, e, w, asks), asks, off)
             if state != t[0].state[e, w]:
                 changed = changed + 1
                 t[0].state[e, w] = state
+                t[0].bound[e, w] = t[0].bound[e, w] + wp.where(state == OPEN, real(2.0), real(1.0))
             if state == OPEN:
                 P = vec3()
             t[0].centre[e, w] = P
