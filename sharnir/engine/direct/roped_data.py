@@ -98,6 +98,7 @@ class RopedTree:
     presses: wp.array(dtype=wp.int32)  # [world] 1 where contacts act in an elimination
     turned: wp.array(dtype=wp.int32)  # [world] points of contact that changed their state in a pass,
     turns: wp.array(dtype=wp.int32)  # and passes in which there were some
+    lagging: wp.array(dtype=wp.int32)  # [world] 2 where bounds of friction are those of the part before, 1 where they are to be
     stood: wp.array(dtype=wp.int32)  # [world] passes since the part began
     strikes: wp.array(dtype=wp.int32)  # [world] 1 where points come in that are to be stopped
     overlaps: wp.array(dtype=wp.int32)  # [world] 1 where ropes overlap shapes after a part

@@ -49,6 +49,7 @@ from sharnir.engine.tree.runtime import recall_triple
 GO_ON, ANEW, GIVE_UP = (wp.constant(k) for k in range(3))  # passes go on, begin anew, or do not converge
 STALLED, LONGEST = wp.constant(4), wp.constant(20)  # stalls, and passes, after which passes do not converge,
 MORE = wp.constant(real(8.0))  # unless so many more will do
+NOT, BEGINS, LAGS = (wp.constant(k) for k in range(3))  # whether bounds of friction are those of the part before
 SETTLES = wp.constant(12)  # passes in which directions of sliding may be found, changes of speeds as large as they may be
 ANY = wp.constant(real(1.0e9))  # m/s
 TURNS = wp.constant(30)  # passes of a part in which points of contact change their state, at most
@@ -67,6 +68,9 @@ def roped_begin(x: wp.array(dtype=RopedTree), w: int):
     start_bodies(x, w)
     note_drums(s, w)
     if x[0].verdict[w] != ANEW:
+        x[0].lagging[w] = NOT
+    if x[0].verdict[w] != ANEW or x[0].lagging[w] == BEGINS:
+        x[0].lagging[w] = 2 * x[0].lagging[w]
         take_slack(s, w)
         x[0].judged[w] = 0
         x[0].tries[w] = TRIES
@@ -206,7 +210,9 @@ def judge_passes(x: wp.array(dtype=RopedTree), w: int, change: real, scale: real
 
 @wp.func
 def judge_contacts(x: wp.array(dtype=RopedTree), w: int):
-    """Points of contact that changed their state ask for another pass; not for ever."""
+    """Points of contact that changed their state ask for another pass; not for ever. Passes that do not meet begin anew with
+    bounds of friction as they were before.
+    """
     x[0].stood[w] = x[0].stood[w] + 1
     if x[0].stood[w] < SETTLES:
         x[0].stalls[w] = 0
@@ -216,6 +222,9 @@ def judge_contacts(x: wp.array(dtype=RopedTree), w: int):
         x[0].turns[w] = x[0].turns[w] + 1
         if x[0].turns[w] > TURNS:
             x[0].verdict[w] = GIVE_UP
+    if x[0].verdict[w] == GIVE_UP and x[0].lagging[w] == NOT and x[0].touch[0].live[w] > 0:
+        x[0].lagging[w] = BEGINS
+        x[0].verdict[w] = ANEW
 
 
 @wp.func

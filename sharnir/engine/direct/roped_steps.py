@@ -165,7 +165,7 @@ def bind(
     x.ends = wp.zeros((END_SIZE * len(holds), worlds), dtype=real, device=device)
     fill(x, model, len(bodies), "mean_l mean_a")
     fill(x, model, None, "what wrong judged tries fewest all stuck stalls verdict last again elapsed lost scaled open")
-    fill(x, model, None, "presses turned turns stood strikes overlaps")
+    fill(x, model, None, "presses turned turns lagging stood strikes overlaps")
     x.touches = int(touch is not None)
     if touch is not None:
         x.touch, x.collision = alone(touch[0], RopeTouch, device), touch[1]

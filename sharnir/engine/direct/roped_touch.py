@@ -90,6 +90,7 @@ def begin_contacts(x: wp.array(dtype=RopedTree), w: int):
         t[0].centre[e, w] = vec3()
         t[0].slip[e, w] = vec3()
         t[0].bound[e, w] = real(0.0)
+        t[0].soft[e, w] = wp.max(wp.dot(t[0].n[e, w], P), real(0.0))
         if t[0].column[e, w] == 1:
             t[0].centre[e, w] = P
             asks, pushes = push_axes(x, e, w)
@@ -198,13 +199,16 @@ def ask_contacts(x: wp.array(dtype=RopedTree), w: int):
             a = t[0].slip[e, w][1]
             b = t[0].slip[e, w][2]
             beside = wp.min(t[0].slip[e, w][0], stiff)
-            P = vec3(q[0], mu * q[0] * a, mu * q[0] * b)
-            D[1, 0] = mu * stiff * a
-            D[2, 0] = mu * stiff * b
-            D[1, 1] = beside * b * b
-            D[1, 2] = -beside * a * b
-            D[2, 1] = -beside * a * b
-            D[2, 2] = beside * a * a
+            if x[0].lagging[w] > 0:
+                P = vec3(q[0], mu * t[0].soft[e, w] * a, mu * t[0].soft[e, w] * b)
+            else:
+                P = vec3(q[0], mu * q[0] * a, mu * q[0] * b)
+                D[1, 0] = mu * stiff * a
+                D[2, 0] = mu * stiff * b
+                D[1, 1] = beside * b * b
+                D[1, 2] = -beside * a * b
+                D[2, 1] = -beside * a * b
+                D[2, 2] = beside * a * a
         t[0].wanted[e, w] = pushes * (P - D * speed_against(x, e, w, asks))
         t[0].A[e, w] = pushes * D * wp.transpose(asks)
 
@@ -220,14 +224,14 @@ def judge_point(x: wp.array(dtype=RopedTree), e: int, w: int, P: vec3, u: vec3, 
         return int(OPEN)
     if P[0] < real(0.0):
         return int(OPEN)
-    bound = friction_of(x, e, w) * P[0]
+    bound = friction_of(x, e, w) * wp.where(x[0].lagging[w] > 0, t[0].soft[e, w], P[0])
     if state == STICKS:
         size = wp.sqrt(P[1] * P[1] + P[2] * P[2])
         if size > bound * (real(1.0) + LITTLE):
             t[0].slip[e, w] = vec3(t[0].stiff[0], P[1] / size, P[2] / size)
             return int(SLIPS)
         return int(STICKS)
-    if x[0].stood[w] > STANDS:
+    if x[0].stood[w] > STANDS or x[0].lagging[w] > 0:
         if u[1] * t[0].slip[e, w][1] + u[2] * t[0].slip[e, w][2] > off and bound > real(0.0):
             return int(STICKS)
         came = wp.transpose(asks) * t[0].came[e, w]
@@ -303,7 +307,7 @@ def keep_contacts(x: wp.array(dtype=RopedTree), w: int) -> int:
 
 @wp.func
 def strike_points(x: wp.array(dtype=RopedTree), w: int):
-    """What comes in faster than a step bears is stopped before it, so far that it arrives at the end of that; what pushes holds."""
+    """What comes in faster than a step bears is stopped before it, to arrive at its end; what pushes holds."""
     s = x[0].rope
     t = x[0].touch
     stiff = t[0].stiff[0]
