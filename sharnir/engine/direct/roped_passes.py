@@ -50,6 +50,7 @@ GO_ON, ANEW, GIVE_UP = (wp.constant(k) for k in range(3))  # passes go on, begin
 STALLED, LONGEST = wp.constant(4), wp.constant(20)  # stalls, and passes, after which passes do not converge,
 MORE = wp.constant(real(8.0))  # unless so many more will do
 NOT, BEGINS, LAGS = (wp.constant(k) for k in range(3))  # whether bounds of friction are those of the part before
+SHORT = wp.constant(real(0.03))  # of a step: parts
 SETTLES = wp.constant(12)  # passes in which directions of sliding may be found, changes of speeds as large as they may be
 ANY = wp.constant(real(1.0e9))  # m/s
 TURNS = wp.constant(30)  # passes of a part in which points of contact change their state, at most
@@ -210,8 +211,8 @@ def judge_passes(x: wp.array(dtype=RopedTree), w: int, change: real, scale: real
 
 @wp.func
 def judge_contacts(x: wp.array(dtype=RopedTree), w: int):
-    """Points of contact that changed their state ask for another pass; not for ever. Passes that do not meet begin anew with
-    bounds of friction as they were before.
+    """Points of contact that changed their state ask for another pass; not for ever. Where passes do not meet in a short part they
+    begin anew with bounds of friction as they were before.
     """
     x[0].stood[w] = x[0].stood[w] + 1
     if x[0].stood[w] < SETTLES:
@@ -222,7 +223,8 @@ def judge_contacts(x: wp.array(dtype=RopedTree), w: int):
         x[0].turns[w] = x[0].turns[w] + 1
         if x[0].turns[w] > TURNS:
             x[0].verdict[w] = GIVE_UP
-    if x[0].verdict[w] == GIVE_UP and x[0].lagging[w] == NOT and x[0].touch[0].live[w] > 0:
+    short = x[0].rope[0].h[w] < SHORT * x[0].rope[0].settings.dt[0]
+    if x[0].verdict[w] == GIVE_UP and x[0].lagging[w] == NOT and short and x[0].touch[0].live[w] > 0:
         x[0].lagging[w] = BEGINS
         x[0].verdict[w] = ANEW
 

@@ -86,7 +86,8 @@ def begin_contacts(x: wp.array(dtype=RopedTree), w: int):
         t[0].came[e, w] = s[0].state.velocity[e / MOST, w] - surface_speed(x, e, w)
         P = t[0].centre[e, w] * part
         t[0].A[e, w] = mat33(real(0.0))
-        t[0].column[e, w] = int(t[0].start[e, w] <= SLOP)
+        pushed = wp.dot(t[0].n[e, w], P) > real(0.0)
+        t[0].column[e, w] = int(t[0].start[e, w] <= SLOP or (pushed and t[0].start[e, w] <= SMALL))
         t[0].centre[e, w] = vec3()
         t[0].slip[e, w] = vec3()
         t[0].bound[e, w] = real(0.0)
@@ -167,7 +168,7 @@ def speed_against(x: wp.array(dtype=RopedTree), e: int, w: int, asks: mat33) -> 
     """
     t = x[0].touch
     u = wp.transpose(asks) * (x[0].rope[0].work.v[e / MOST, w] - surface_speed(x, e, w))
-    if t[0].start[e, w] > SLOP:
+    if t[0].start[e, w] > SMALL:
         u[0] = wp.max(u[0], real(2.0) / x[0].rope[0].h[w] * t[0].gap[e, w])
         return u
     u[0] = u[0] + wp.clamp(t[0].start[e, w], -SMALL, SMALL) * (real(2.0) * FOLLOWS / x[0].rope[0].settings.dt[0])
