@@ -212,7 +212,7 @@ def judge_passes(x: wp.array(dtype=RopedTree), w: int, change: real, scale: real
 @wp.func
 def judge_contacts(x: wp.array(dtype=RopedTree), w: int):
     """Points of contact that changed their state ask for another pass; not for ever. Where passes do not meet in a short part they
-    begin anew with bounds of friction as they were before.
+    begin anew with bounds of friction as they were before. Parts in which ropes come near each other are not made.
     """
     x[0].stood[w] = x[0].stood[w] + 1
     if x[0].stood[w] < SETTLES:
@@ -227,6 +227,8 @@ def judge_contacts(x: wp.array(dtype=RopedTree), w: int):
     if x[0].verdict[w] == GIVE_UP and x[0].lagging[w] == NOT and short and x[0].touch[0].live[w] > 0:
         x[0].lagging[w] = BEGINS
         x[0].verdict[w] = ANEW
+    if x[0].touch[0].pairs[w] > 0:
+        x[0].verdict[w] = GIVE_UP
 
 
 @wp.func

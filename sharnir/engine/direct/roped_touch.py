@@ -79,6 +79,7 @@ def begin_contacts(x: wp.array(dtype=RopedTree), w: int):
     t = x[0].touch
     place(x[0].collision, w)
     begin_touch(s, t, x[0].collision, w)
+    t[0].live[w] = t[0].live[w] - t[0].pairs[w]  # which come last, and are left to the former passes
     part = s[0].h[w] / s[0].settings.dt[0]
     for m in range(t[0].live[w]):
         e = t[0].entry[m, w]
@@ -168,7 +169,7 @@ def speed_against(x: wp.array(dtype=RopedTree), e: int, w: int, asks: mat33) -> 
     """
     t = x[0].touch
     u = wp.transpose(asks) * (x[0].rope[0].work.v[e / MOST, w] - surface_speed(x, e, w))
-    if t[0].start[e, w] > SMALL:
+    if t[0].start[e, w] > SLOP and t[0].soft[e, w] == real(0.0):
         u[0] = wp.max(u[0], real(2.0) / x[0].rope[0].h[w] * t[0].gap[e, w])
         return u
     u[0] = u[0] + wp.clamp(t[0].start[e, w], -SMALL, SMALL) * (real(2.0) * FOLLOWS / x[0].rope[0].settings.dt[0])

@@ -143,6 +143,19 @@ class SolverDirect(TreeSolver):
         """Whether steps are those of trees in joint coordinates; else ropes hang on bodies in them (`RopesOnTrees`)."""
         return self._trees is not None
 
+    def hand_over(self) -> bool:
+        """To be called after a step that could not be made, its start put back: whether other passes may make it, which all
+        further steps are left to. Ropes that touch go by joint coordinates as long as they come near no rope.
+        """
+        if self._trees is None or self._trees.touching is None:
+            return False
+        from sharnir.engine.direct.ropes import RopesOnTrees
+
+        touching, self._trees = self._trees.touching, None
+        self._ropes = RopesOnTrees(self, *self.rope_caps, touching)
+        self.rebind()
+        return True
+
     def _slack(self, gap: float) -> float:
         """How many times less finely velocities are met than they can be, where wider gaps count as closed."""
         return max(1.0, gap / FINE)
