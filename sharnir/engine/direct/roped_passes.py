@@ -44,6 +44,7 @@ from sharnir.engine.rope.energy_bodies import (
 )
 from sharnir.engine.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, take_slack, widest_gap
 from sharnir.engine.rope.terms import skew
+from sharnir.engine.rope.touch_pairs import pair_gap
 from sharnir.engine.tree.runtime import recall_triple
 
 GO_ON, ANEW, GIVE_UP = (wp.constant(k) for k in range(3))  # passes go on, begin anew, or do not converge
@@ -212,7 +213,7 @@ def judge_passes(x: wp.array(dtype=RopedTree), w: int, change: real, scale: real
 @wp.func
 def judge_contacts(x: wp.array(dtype=RopedTree), w: int):
     """Points of contact that changed their state ask for another pass; not for ever. Where passes do not meet in a short part they
-    begin anew with bounds of friction as they were before. Parts in which ropes come near each other are not made.
+    begin anew with bounds of friction as they were before.
     """
     x[0].stood[w] = x[0].stood[w] + 1
     if x[0].stood[w] < SETTLES:
@@ -227,8 +228,6 @@ def judge_contacts(x: wp.array(dtype=RopedTree), w: int):
     if x[0].verdict[w] == GIVE_UP and x[0].lagging[w] == NOT and short and x[0].touch[0].live[w] > 0:
         x[0].lagging[w] = BEGINS
         x[0].verdict[w] = ANEW
-    if x[0].touch[0].pairs[w] > 0:
-        x[0].verdict[w] = GIVE_UP
 
 
 @wp.func
@@ -249,7 +248,7 @@ def judge_elements(x: wp.array(dtype=RopedTree), w: int, scale: real, off: real)
 
 @wp.func
 def roped_look(x: wp.array(dtype=RopedTree), w: int) -> int:
-    """Ropes where passes left them; 1 where these met on what is no step."""
+    """Ropes where passes left them; 1 where these met on what is no step, or where ropes overlap each other."""
     s = x[0].rope
     end_poses(x, w)
     mean_arms(s, w)
@@ -259,6 +258,11 @@ def roped_look(x: wp.array(dtype=RopedTree), w: int) -> int:
     for k in range(s[0].ropes.count):
         if turns_far(s, k, w):
             return 1
+    if x[0].touches == 1:
+        for p in range(x[0].touch[0].pairs[w]):
+            pair_gap(s, x[0].touch, p, w)
+            if x[0].touch[0].gap[x[0].touch[0].base + p, w] < real(0.0):
+                return 1
     return 0
 
 
