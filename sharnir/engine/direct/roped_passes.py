@@ -212,8 +212,9 @@ def judge_passes(x: wp.array(dtype=RopedTree), w: int, change: real, scale: real
 
 @wp.func
 def judge_contacts(x: wp.array(dtype=RopedTree), w: int):
-    """Points of contact that changed their state ask for another pass; not for ever. Where passes do not meet in a short part they
-    begin anew with bounds of friction as they were before.
+    """Points of contact that changed their state ask for another pass; not for ever.
+
+    Where passes do not meet in a short part they begin anew with bounds of friction as they were before.
     """
     x[0].stood[w] = x[0].stood[w] + 1
     if x[0].stood[w] < SETTLES:
