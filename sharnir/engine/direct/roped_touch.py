@@ -18,8 +18,13 @@ What begins to push does so as its point alone would: it sticks where friction c
 else slides against u_t, P = 0 and β = 0 at first. If all points that land stuck in that pass, taut links between them, whose
 lengths ask for mean speeds, would contradict u = 0; their impulses grow with σ, and states turn to and fro.
 
-What touches at the start of a step, or overlaps at its end, acts. What is left of an overlap is taken back by displacements of
-links and ropes together (`roped_closing`), gaps and overlaps of less than `SMALL` by speeds.
+What touches at the start of a step acts, and what comes from farther off where it would overlap at the end. What comes in faster
+than its gap bears is stopped before the step, by a projection of velocities (`strike_points`), which takes energy in any case:
+stopped in the step, by the mean of two velocities, it would set the rope ringing. What is left of an overlap is taken back by
+displacements of links and ropes together (`roped_closing`), gaps and overlaps of less than `SMALL` by speeds.
+
+Where passes do not settle directions of friction these stay as at the start, and in short parts its bounds, too. Ropes that come
+to touch ropes, and steps that cannot be made, are handed over (`SolverDirect.hand_over`).
 """
 
 import warp as wp
@@ -78,7 +83,9 @@ def begin_contacts(x: wp.array(dtype=RopedTree), w: int):
     s = x[0].rope
     t = x[0].touch
     place(x[0].collision, w)
+    s[0].h[w] = real(2.0) * s[0].h[w]  # what is reached in the next part, too, is known before it comes in
     begin_touch(s, t, x[0].collision, w)
+    s[0].h[w] = real(0.5) * s[0].h[w]
     t[0].live[w] = t[0].live[w] - t[0].pairs[w]  # which come last, and are left to the former passes
     part = s[0].h[w] / s[0].settings.dt[0]
     for m in range(t[0].live[w]):

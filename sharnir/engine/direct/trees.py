@@ -138,7 +138,7 @@ class Trees:
     @staticmethod
     def cover(model: Model) -> bool:
         """Whether all of a model is trees, rows beside them, contacts, and ropes that `roped_steps` covers and that touch
-        nothing but shapes that do not move, these on a CPU, in double precision.
+        nothing but shapes that do not move, these on a CPU, in double precision, and until they come to touch ropes.
 
         Ropes beside rods in redundant loops are left to the former passes: where these are singular, passes with the exact
         derivative alone, as ropes need them, do not converge.
