@@ -1,4 +1,4 @@
-"""Ropes that touch shapes which do not move, in joint coordinates: closed forms, energy, and the same as the former passes find."""
+"""Ropes that touch shapes which do not move, in joint coordinates: closed forms, energy, and what the former passes find."""
 
 import math
 
@@ -63,8 +63,8 @@ def test_tensions_over_a_drum_are_those_of_the_capstan_at_all_times(dt, mu):
         if sim.time > 0.1:
             r, angle = ratio(sim)
             off.append(r / math.exp(mu * angle) - 1)
-    print(f"{dt * 1e3:g} ms, {mu}: ratio off by {np.mean(off):+.2%} on average, {np.abs(off).max():.2%} at most; energy rises by at "
-          f"most {np.diff(energies).max():.1e} J a step; stretch {stretch:.0e}; {np.mean(passes):.0f} passes")  # fmt: skip
+    print(f"{dt * 1e3:g} ms, {mu}: ratio off by {np.mean(off):+.2%} on average, {np.abs(off).max():.2%} at most; energy rises by "
+          f"at most {np.diff(energies).max():.1e} J a step; stretch {stretch:.0e}; {np.mean(passes):.0f} passes")  # fmt: skip
     assert abs(np.mean(off)) < 5e-3 and np.abs(off).max() < 2e-2 and missed == 0
     assert np.diff(energies).max() < 1e-9 * energies[0] + 1e-9 and stretch < 1e-9 and np.median(passes) < 20
 

@@ -249,7 +249,7 @@ def judge_elements(x: wp.array(dtype=RopedTree), w: int, scale: real, off: real)
 
 @wp.func
 def roped_look(x: wp.array(dtype=RopedTree), w: int) -> int:
-    """Ropes where passes left them; 1 where these met on what is no step, or where ropes overlap each other."""
+    """Ropes where passes left them; 1 where these met on what is no step, or where ropes come near ropes."""
     s = x[0].rope
     end_poses(x, w)
     mean_arms(s, w)
@@ -262,7 +262,8 @@ def roped_look(x: wp.array(dtype=RopedTree), w: int) -> int:
     if x[0].touches == 1:
         for p in range(x[0].touch[0].pairs[w]):
             pair_gap(s, x[0].touch, p, w)
-            if x[0].touch[0].gap[x[0].touch[0].base + p, w] < real(0.0):
+            radius = s[0].ropes.radius[x[0].touch[0].rope_of[x[0].touch[0].pair_a[p, w]]]
+            if x[0].touch[0].gap[x[0].touch[0].base + p, w] < radius:
                 return 1
     return 0
 

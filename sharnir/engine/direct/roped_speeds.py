@@ -67,7 +67,7 @@ def roped_stand(x: wp.array(dtype=RopedTree), w: int, h: real):
         for k in range(s[0].ropes.count):
             settle_rows(s, k, w, what)
     if x[0].touches == 1:
-        x[0].presses[w] = wp.where(what == SNAPS, x[0].strikes[w], 0)
+        x[0].presses[w] = int(what == SNAPS and x[0].strikes[w] > 0)
         if x[0].presses[w] == 1:
             strike_points(x, w)
     eliminate_ropes(x, w, True, real(0.0))

@@ -301,6 +301,7 @@ def keep_contacts(x: wp.array(dtype=RopedTree), w: int) -> int:
         pushes = wp.dot(n, t[0].impulse[e, w]) > real(0.0)
         comes = speed + LANDS < -wp.max(t[0].gap[e, w], real(0.0)) / s[0].h[w]
         t[0].column[e, w] = int(comes or pushes)
+        t[0].alone_moves[e, w] = vec3()
         if comes:
             x[0].strikes[w] = 1
         t[0].impulse[e, w] = t[0].impulse[e, w] * whole
@@ -330,20 +331,31 @@ def strike_points(x: wp.array(dtype=RopedTree), w: int):
             if t[0].state[e, w] == STICKS:
                 A = wp.identity(n=3, dtype=real) * stiff
             t[0].A[e, w] = A
-            t[0].wanted[e, w] = -(A * u)
+            t[0].wanted[e, w] = t[0].alone_moves[e, w] - A * u
 
 
 @wp.func
 def release_points(x: wp.array(dtype=RopedTree), w: int) -> int:
-    """Points that would be held back leave; returns how many."""
+    """Points that would be held back leave, and those that came in rub once their impulses are known; returns how many."""
+    s = x[0].rope
     t = x[0].touch
     found = int(0)
+    rubs = x[0].strikes[w] == 1
+    x[0].strikes[w] = 2
     for m in range(t[0].live[w]):
         e = t[0].entry[m, w]
         if t[0].column[e, w] == 1:
-            P = t[0].wanted[e, w] - t[0].A[e, w] * x[0].rope[0].work.dv[e / MOST, w]
-            if wp.dot(t[0].n[e, w], P) < real(0.0):
+            n = t[0].n[e, w]
+            P = t[0].wanted[e, w] - t[0].A[e, w] * s[0].work.dv[e / MOST, w]
+            u = s[0].state.velocity[e / MOST, w] - surface_speed(x, e, w)
+            u = u - n * wp.dot(n, u)
+            size = wp.length(u)
+            if wp.dot(n, P) < real(0.0):
                 t[0].column[e, w] = 0
+                found = found + 1
+            elif rubs and size > TINY and t[0].state[e, w] != STICKS:  # no farther than to stop itself
+                most = wp.min(t[0].mu[e, w] * wp.dot(n, P), s[0].work.mass[e / MOST, w] * size)
+                t[0].alone_moves[e, w] = u * (-most / size)
                 found = found + 1
     return found
 
