@@ -189,7 +189,9 @@ def clear_hung(x: wp.array(dtype=RopedTree), w: int, numbers: int):
 
 @wp.func
 def lack(x: wp.array(dtype=RopedTree), i: int, w: int, f: vec3, n: vec3):
-    """Add to what a link lacks for its ropes, about its origin."""
+    """Add to what a link lacks for its ropes, about its origin; nothing to the ground, −1."""
+    if i < 0:
+        return
     for k in range(3):
         x[0].hung[HUNG * i + k, w] = x[0].hung[HUNG * i + k, w] + f[k]
         x[0].hung[HUNG * i + 3 + k, w] = x[0].hung[HUNG * i + 3 + k, w] + n[k]
@@ -198,6 +200,8 @@ def lack(x: wp.array(dtype=RopedTree), i: int, w: int, f: vec3, n: vec3):
 @wp.func
 def steepen(x: wp.array(dtype=RopedTree), i: int, w: int, A: mat33, B: mat33, C: mat33, D: mat33):
     """Add to the derivative of that."""
+    if i < 0:
+        return
     at = HUNG * i + 6
     for k in range(9):
         x[0].hung[at + k, w] = x[0].hung[at + k, w] + A[k // 3, k % 3]
@@ -410,6 +414,8 @@ def follow_ropes(x: wp.array(dtype=RopedTree), w: int, per: real):
 @wp.func
 def speed_at(x: wp.array(dtype=RopedTree), i: int, w: int, arm: vec3) -> vec3:
     """Velocity of a point of a link, at an arm from its centre of mass, as twists are scaled."""
+    if i < 0:
+        return vec3(real(0.0))
     return recall_triple(x[0].tree, i, AT_V, w) + wp.cross(recall_triple(x[0].tree, i, AT_W, w), arm)
 
 

@@ -25,7 +25,6 @@ from sharnir.engine.direct.roped_holds import couple_rows, first_link, hang_hold
 from sharnir.engine.direct.roped_winch import hang_winch, note_drums, note_winches
 from sharnir.engine.rope.data import BODY
 from sharnir.engine.rope.energy import (
-    hold_driven_ties,
     mean_arms,
     rope_misses,
     start_rope,
@@ -140,7 +139,6 @@ def roped_follow(x: wp.array(dtype=RopedTree), w: int, made: int, changed: int) 
             s[0].body.dw[b, w] = (more + wp.cross(was, more)) * (per / (real(1.0) + wp.dot(was, was)))
             scale = wp.max(scale, wp.length(s[0].body.v[b, w]))
     follow_ropes(x, w, real(4.0) / h)
-    hold_driven_ties(s, w)
     change = real(0.0)
     for k in range(s[0].ropes.count):
         change = worse(change, s[0].work.change[k, w])

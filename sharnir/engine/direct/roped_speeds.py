@@ -21,7 +21,7 @@ from sharnir.engine.direct.roped_data import (
 )
 from sharnir.engine.direct.roped_holds import couple_rows, stand_hold
 from sharnir.engine.direct.roped_winch import note_drums, stand_winch
-from sharnir.engine.rope.data import BODY, PORT, RopeStep
+from sharnir.engine.rope.data import BODY, RopeStep
 from sharnir.engine.rope.energy import (
     take_back_impulses,
 )
@@ -36,6 +36,7 @@ from sharnir.engine.rope.energy_bodies import (
 )
 from sharnir.engine.rope.speeds import at_pose, move_with, open_pushed, rope_energy, shift_speeds, take_speeds
 from sharnir.engine.tree.runtime import recall_triple
+from sharnir.model.model import DYNAMIC
 
 
 @wp.func
@@ -59,8 +60,8 @@ def roped_stand(x: wp.array(dtype=RopedTree), w: int, h: real):
         for o in range(s[0].ropes.count):
             settle_ends(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, what)
         for n in range(s[0].ropes.ties):
-            if s[0].ropes.tie_kind[n] == PORT and what != ENDS:
-                b = s[0].ropes.tie_body[n]
+            b = s[0].ropes.tie_body[n]
+            if what == WHOLE or (what == SNAPS and s[0].bodies.motion[b] == DYNAMIC):
                 v = s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], s[0].work.tie_arm[n, w])
                 move_with(s, s[0].ropes.tie_slot[n], w, v)
         for k in range(s[0].ropes.count):

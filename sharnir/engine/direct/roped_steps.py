@@ -33,8 +33,8 @@ for _name in MODULES:
 
 
 def covers(ropes: Any) -> bool:
-    """Whether the steps of trees take these ropes: no rope that hangs on another is wound, tied to a body that yields, or held by
-    such a one at its last end, and none with a winch has both ends clamped.
+    """Whether the steps of trees take these ropes: no rope that hangs on another is wound, tied to a body, or held at
+    its last end by one that yields, and none with a winch has both ends clamped.
     """
     t = ropes.table
     kind, clamp = (x.numpy().reshape(-1, 2) for x in (t.kind, t.clamp))
@@ -42,20 +42,20 @@ def covers(ropes: Any) -> bool:
     wound = t.winch.numpy() >= 0
     tied = np.zeros(ropes.count, bool)
     if t.ties:
-        tied[t.tie_rope.numpy()[t.tie_kind.numpy() == PORT]] = True
+        tied[t.tie_rope.numpy()] = True
     hung = kind[:, 0] == HUNG_ON
     return bool(not (hung & (last | wound | tied)).any() and not (wound & last & (clamp[:, 1] == 1)).any())
 
 
 def holds_of(ropes: Any, plan: Any) -> list[tuple[int, int, int, int]]:
-    """Kind (`roped_holds`), rope, tie or −1, and link of all places where links hold ropes beside their first ends."""
+    """Kind (`roped_holds`), rope, tie or −1, and link of all places where ropes are held beside their ends in the elimination."""
     t = ropes.table
     kind, body, clamp = (x.numpy().reshape(-1, 2) for x in (t.kind, t.body, t.clamp))
     held = [k for k in range(ropes.count) if kind[k, 1] == PORT]
     out = [(int(LAST), k, -1, plan.link_of[int(body[k, 1])]) for k in held]
     for n in range(t.ties):
-        if t.tie_kind.numpy()[n] == PORT:
-            out.append((int(TIE), int(t.tie_rope.numpy()[n]), n, plan.link_of[int(t.tie_body.numpy()[n])]))
+        link = plan.link_of[int(t.tie_body.numpy()[n])] if t.tie_kind.numpy()[n] == PORT else GROUND
+        out.append((int(TIE), int(t.tie_rope.numpy()[n]), n, link))
     return out + [(int(TURN), k, -1, plan.link_of[int(body[k, 1])]) for k in held if clamp[k, 1]]
 
 
@@ -96,6 +96,8 @@ def bind(
     held = np.isin(kind, (BODY, PORT, DRIVEN))
     table.kind = wp.array(np.where(kind == PORT, int(LOOP), kind), dtype=wp.int32, device=device)
     table.exact = 1
+    if table.ties:
+        table.tie_kind = wp.full(table.ties, PORT, dtype=wp.int32, device=device)
     s.ropes = table
     fill(s.work, model, 2 * ropes.count, "end_arm")
     fill(s.work, model, table.ties, "tie_end")

@@ -30,7 +30,7 @@ from sharnir.engine.tree.special import Specialized, acting_laws
 from sharnir.engine.tree.storage import CLOSED, ROW, ROW_APART, TOGETHER
 from sharnir.errors import StepWarning, callers_level
 from sharnir.laws.casts import cast_table
-from sharnir.model.model import DYNAMIC, KINEMATIC, Control, Model, State, fill, scene_scale
+from sharnir.model.model import KINEMATIC, Control, Model, State, fill, scene_scale
 
 TOLERANCE = {"double": 4e-16, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
 ACTED = {"double": 1e4, "single": 1.0}  # times as much, at most, where laws act: energy is not kept as finely there
@@ -142,9 +142,8 @@ class Trees:
             from sharnir.engine.direct.roped_steps import covers
             from sharnir.engine.rope.touch_tables import touches
 
-            still = not (model.bodies.motion.numpy() == DYNAMIC).any()
             rods = any(kind.mask and not kind.v_size for kind in model.joint_kinds)
-            if touches(model) or not covers(model.ropes) or still or (rods and model.redundant):
+            if touches(model) or not covers(model.ropes) or (rods and model.redundant):
                 return False
         return True
 
@@ -382,7 +381,7 @@ class Trees:
         axes = int(sum(p.kind in (HINGE, SLIDER) for p in places))
         materials = materials_of(m)
         turning = 2 * any(x.rolling for x in materials) + any(x.torsion for x in materials)
-        path = min((4 if m.collision.belts else 2) * max(depth), len(places))
+        path = min((4 if m.collision.belts else 2) * max(depth, default=0), len(places))
         room = room_of(int(self.solver.collider.data.contacts.capacity), axes, path, turning, 6 * path, 6 * len(places))
         packed = packed_tables(tables, table_room(room, tables, len(places)))
         self._give_tables(t, np.array(packed, np.int32))
