@@ -13,11 +13,13 @@ STEPS, EARLY = 200, 20
 MOTIONS = f"""
 import json, sys, numpy as np, sharnir as sh
 sys.path.insert(0, sys.argv[1])
-import test_roped_alone as alone, test_roped_contacts as beside, test_roped_holds as holds, test_roped_trees as trees
+import test_roped_alone as alone, test_roped_contacts as beside, test_roped_holds as holds
+import test_roped_on_ropes as on_ropes, test_roped_trees as trees
 
 scenes = {{name: (make, 5e-3) for name, make in trees.SCENES.items()}} | {{"driven": (trees.driven, 5e-3)}}
 scenes |= {{f"held: {{name}}": (make, 5e-3) for name, make in holds.SCENES.items()}}
 scenes |= {{f"alone: {{name}}": (lambda make=make: make()[0], 5e-3) for name, make in alone.SCENES.items() if name != "falls"}}
+scenes |= {{f"on ropes: {{name}}": (make, 5e-3) for name, make in on_ropes.SCENES.items()}}
 scenes |= {{make.__name__: (make, 2e-3) for make in (beside.crane, beside.tethered, beside.towed)}}
 scenes |= {{f"thrown {{seed}}": (lambda seed=seed: beside.thrown(seed)[0], 0.01) for seed in range(4)}}
 found = {{}}

@@ -20,7 +20,7 @@ from sharnir.engine.direct.roped_data import (
 )
 from sharnir.engine.direct.roped_holds import couple_rows, first_link, stand_hold
 from sharnir.engine.direct.roped_winch import displace_winch, stand_winch_closing
-from sharnir.engine.rope.data import BODY, LOOP, RopeStep
+from sharnir.engine.rope.data import BODY, LOOP, ROPE, RopeStep
 from sharnir.engine.rope.energy import (
     take_back_impulses,
 )
@@ -66,7 +66,8 @@ def roped_stand_closing(x: wp.array(dtype=RopedTree), w: int, h: real):
     x[0].scaled[w] = h
     x[0].open[w] = real(0.0)
     start_bodies(x, w)
-    for k in range(s[0].ropes.count):
+    for o in range(s[0].ropes.count):
+        k = s[0].ropes.order[s[0].ropes.count - 1 - o]
         at_pose(s, k, w)
         pose_arms(s, k, w)
         s[0].work.weight[k, w] = real(1.0)
@@ -77,6 +78,8 @@ def roped_stand_closing(x: wp.array(dtype=RopedTree), w: int, h: real):
             if s[0].ropes.kind[end] == BODY or s[0].ropes.kind[end] == LOOP:
                 b = s[0].ropes.body[end]
                 s[0].state.position[first + side * n, w] = s[0].body_state.position[b, w] + s[0].work.arm[end, w]
+        if s[0].ropes.kind[2 * k] == ROPE:
+            s[0].state.position[first, w] = s[0].state.position[s[0].ropes.body[2 * k], w]
         for tie in range(s[0].ropes.ties):
             if s[0].ropes.tie_rope[tie] == k:
                 b = s[0].ropes.tie_body[tie]

@@ -56,11 +56,14 @@ class RopedTree:
     hold_tie: wp.array(dtype=wp.int32)  # [hold] which tie, or −1
     hold_link: wp.array(dtype=wp.int32)  # [hold]
     hold_of: wp.array(dtype=wp.int32)  # [rope] its last end, or −1
+    base: wp.array(dtype=wp.int32)  # [rope] on which it hangs, or −1
+    root: wp.array(dtype=wp.int32)  # [rope] the first on the way to what holds it, or itself
+    rank: wp.array(dtype=wp.int32)  # [rope] less than that of the rope on which it hangs
     hold_row: wp.array(dtype=wp.int32)  # [hold] where the change of the impulse of its first row is in the memory, after what
     # closures have there
     hold_L: wp.array2d(dtype=mat33)  # [hold, world] of an orientation
     axes: wp.array2d(dtype=mat33)  # [hold, world] along which its rows are, as columns
-    pairs: wp.int32  # holds of one rope
+    pairs: wp.int32  # holds of ropes that hang together
     pair_a: wp.array(dtype=wp.int32)  # [pair] whose rows come after those of
     pair_b: wp.array(dtype=wp.int32)
     pair_row: wp.array(dtype=wp.int32)  # [2 · pair] the numbers of both first rows
@@ -306,6 +309,12 @@ def wound_back(x: wp.array(dtype=RopedTree), k: int, w: int) -> vec3:
 
 
 @wp.func
+def last_impulse(x: wp.array(dtype=RopedTree), k: int, w: int, per: real) -> vec3:
+    """The change of the impulse on a last point that a link holds."""
+    return row_impulse(x, x[0].hold_of[k], w) * (-per) + wound_back(x, k, w)
+
+
+@wp.func
 def mobility(x: wp.array(dtype=RopedTree), k: int, w: int, v: vec3, omega: vec3, mu: vec3) -> vec3:
     """The change of the velocity of a held last point, from that of the first end and the impulse at the last."""
     s = x[0].rope
@@ -363,7 +372,10 @@ def eliminate_ropes(x: wp.array(dtype=RopedTree), w: int, anew: bool, per: real)
             at = s[0].ropes.body[2 * k]
             if anew:
                 s[0].work.tie_A[at, w] = s[0].work.tie_A[at, w] + s[0].work.Z_A[k, w]
-            s[0].work.tie_p[at, w] = s[0].work.tie_p[at, w] + s[0].work.p_l[k, w]
+            p = s[0].work.p_l[k, w]
+            if per > real(0.0) and s[0].ropes.kind[2 * k + 1] == LOOP:
+                p = p - s[0].work.last_X[k, w] * last_impulse(x, k, w, per)
+            s[0].work.tie_p[at, w] = s[0].work.tie_p[at, w] + p
 
 
 @wp.func
@@ -407,7 +419,7 @@ def follow_ropes(x: wp.array(dtype=RopedTree), w: int, per: real):
         elif kind == UNHELD:
             v = -(wp.inverse(s[0].work.Z_A[k, w]) * s[0].work.p_l[k, w])
         if s[0].ropes.kind[2 * k + 1] == LOOP:
-            last = mobility(x, k, w, v, omega, row_impulse(x, x[0].hold_of[k], w) * (-per) + wound_back(x, k, w))
+            last = mobility(x, k, w, v, omega, last_impulse(x, k, w, per))
         follow(s, k, w, v, omega, last)
 
 

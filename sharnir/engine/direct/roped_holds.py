@@ -28,6 +28,7 @@ from sharnir.engine.direct.roped_data import (
 )
 from sharnir.engine.rope.chain import SLACK, is_slack
 from sharnir.engine.rope.data import BODY, DRIVEN, UNHELD, RopeStep
+from sharnir.engine.rope.data import ROPE as HUNG_ON
 from sharnir.engine.rope.terms import skew, times_skew
 from sharnir.engine.tree.runtime import recall_triple
 
@@ -166,36 +167,98 @@ def couple_along(
 
 
 @wp.func
-def couple_holds(x: wp.array(dtype=RopedTree), h_1: int, h_2: int, w: int) -> Coupled:
-    """Two holds of a rope, beside what holds its last end where that does not yield, and a first end that is free."""
-    s = x[0].rope
-    k = x[0].hold_rope[h_1]
-    at_1 = hold_slot(x, h_1, w)
-    at_2 = hold_slot(x, h_2, w)
-    out = couple_along(s, k, w, begin_along(x, h_1, w), at_1, begin_along(x, h_2, w), at_2)
-    one = out.one
-    two = out.two
-    if s[0].ropes.kind[2 * k + 1] == DRIVEN:  # the last point stays: what holds it pushes back
+def stay(s: wp.array(dtype=RopeStep), k: int, w: int, hold: Along, by_out: mat33, by_in: mat33) -> Along:
+    """A hold at the first end of rope k, whose last point stays: what holds it pushes back as the hold pushes, and is felt."""
+    G = s[0].work.G[k, w]
+    out = Along()
+    out.X = hold.X - s[0].work.last_X[k, w] * G * by_out
+    out.Y = hold.Y - s[0].work.last_Y[k, w] * G * by_out
+    out.P = hold.P - by_in * G * s[0].work.last_P[k, w]
+    out.Q = hold.Q - by_in * G * s[0].work.last_Q[k, w]
+    return out
+
+
+@wp.func
+def at_last() -> Along:
+    """What acts on a last point."""
+    out = Along()
+    out.X = wp.identity(n=3, dtype=real)
+    out.P = out.X
+    return out
+
+
+@wp.func
+def cross_rope(s: wp.array(dtype=RopeStep), k: int, w: int, one: Along, at_1: int, two: Along, at_2: int) -> Coupled:
+    """Two holds, or one and −1, from slots of rope k to its first end, which may be free, beside a last that does not yield."""
+    out = couple_along(s, k, w, one, at_1, two, at_2)
+    if s[0].ropes.kind[2 * k + 1] == DRIVEN:
         G = s[0].work.G[k, w]
-        last = Along()
-        last.X = wp.identity(n=3, dtype=real)
-        last.P = last.X
         n = s[0].ropes.first[k] + s[0].state.segments[k, w]
-        by_1 = couple_along(s, k, w, last, n, begin_along(x, h_1, w), at_1)
-        by_2 = couple_along(s, k, w, last, n, begin_along(x, h_2, w), at_2)
+        by_1 = couple_along(s, k, w, at_last(), n, one, at_1)
+        by_2 = couple_along(s, k, w, at_last(), n, two, at_2)
         out.G_12 = out.G_12 - by_1.G_21 * G * by_2.G_12
         out.G_21 = out.G_21 - by_2.G_21 * G * by_1.G_12
-        one.X = one.X - s[0].work.last_X[k, w] * G * by_1.G_12
-        one.Y = one.Y - s[0].work.last_Y[k, w] * G * by_1.G_12
-        one.P = one.P - by_1.G_21 * G * s[0].work.last_P[k, w]
-        one.Q = one.Q - by_1.G_21 * G * s[0].work.last_Q[k, w]
-        two.X = two.X - s[0].work.last_X[k, w] * G * by_2.G_12
-        two.P = two.P - by_2.G_21 * G * s[0].work.last_P[k, w]
+        out.one = stay(s, k, w, out.one, by_1.G_12, by_1.G_21)
+        out.two = stay(s, k, w, out.two, by_2.G_12, by_2.G_21)
     if s[0].ropes.kind[2 * k] == UNHELD:
         free = wp.inverse(s[0].work.Z_A[k, w])
-        out.G_12 = out.G_12 + one.P * free * two.X
-        out.G_21 = out.G_21 + two.P * free * one.X
+        out.G_12 = out.G_12 + out.one.P * free * out.two.X
+        out.G_21 = out.G_21 + out.two.P * free * out.one.X
+    return out
+
+
+@wp.func
+def on_rope(hold: Along) -> Along:
+    """A hold of a rope that hangs on another, at the point of that: it feels forces alone."""
+    out = Along()
+    out.X = hold.X
+    out.P = hold.P
+    return out
+
+
+@wp.func
+def couple_holds(x: wp.array(dtype=RopedTree), h_1: int, h_2: int, w: int) -> Coupled:
+    """Two holds at the first end of the rope on which both ropes hang, or which they hold."""
+    s = x[0].rope
+    k_1 = int(x[0].hold_rope[h_1])
+    k_2 = int(x[0].hold_rope[h_2])
+    at_1 = int(hold_slot(x, h_1, w))
+    at_2 = int(hold_slot(x, h_2, w))
+    one = begin_along(x, h_1, w)
+    two = begin_along(x, h_2, w)
+    G_12 = mat33(real(0.0))
+    G_21 = mat33(real(0.0))
+    hangs = bool(True)
+    while hangs:
+        k = k_1
+        n_1 = at_1
+        n_2 = at_2
+        if x[0].rank[k_1] < x[0].rank[k_2]:
+            n_2 = -1
+        elif x[0].rank[k_2] < x[0].rank[k_1]:
+            k = k_2
+            n_1 = -1
+        crossed = cross_rope(s, k, w, one, n_1, two, n_2)
+        G_12 = G_12 + crossed.G_12
+        G_21 = G_21 + crossed.G_21
+        hangs = s[0].ropes.kind[2 * k] == HUNG_ON
+        if n_1 >= 0:
+            one = crossed.one
+            if hangs:
+                one = on_rope(one)
+                at_1 = s[0].ropes.body[2 * k]
+                k_1 = x[0].base[k]
+        if n_2 >= 0:
+            two = crossed.two
+            if hangs:
+                two = on_rope(two)
+                at_2 = s[0].ropes.body[2 * k]
+                k_2 = x[0].base[k]
+    out = Coupled()
     out.one = one
+    out.two = two
+    out.G_12 = G_12
+    out.G_21 = G_21
     return out
 
 
@@ -203,10 +266,27 @@ def couple_holds(x: wp.array(dtype=RopedTree), h_1: int, h_2: int, w: int) -> Co
 def free_speed(x: wp.array(dtype=RopedTree), h: int, w: int) -> vec3:
     """g of a hold: how it moves in the pass if the link of the first end does not and nothing pulls there."""
     s = x[0].rope
-    k = x[0].hold_rope[h]
-    first = s[0].ropes.first[k]
-    top = hold_slot(x, h, w)
+    k = int(x[0].hold_rope[h])
+    top = int(hold_slot(x, h, w))
     own = begin_along(x, h, w)
+    g = vec3(real(0.0))
+    hangs = bool(True)
+    while hangs:
+        g = g + speed_along(s, k, w, own, top)
+        hangs = s[0].ropes.kind[2 * k] == HUNG_ON
+        if hangs:
+            crossed = cross_rope(s, k, w, own, top, own, -1)
+            own = on_rope(crossed.one)
+            top = s[0].ropes.body[2 * k]
+            k = x[0].base[k]
+    return g
+
+
+@wp.func
+def speed_along(s: wp.array(dtype=RopeStep), k: int, w: int, start: Along, top: int) -> vec3:
+    """The part of that which rope k moves by, along which a hold goes from slot `top`."""
+    first = s[0].ropes.first[k]
+    own = start
     g = vec3(real(0.0))
     for back in range(top - first + 1):
         j = top - back
@@ -226,10 +306,7 @@ def free_speed(x: wp.array(dtype=RopedTree), h: int, w: int) -> vec3:
             own = back_along(s, own, j, w)
     P = own.P
     if s[0].ropes.kind[2 * k + 1] == DRIVEN:
-        last = Along()
-        last.X = wp.identity(n=3, dtype=real)
-        last.P = last.X
-        by = couple_along(s, k, w, last, first + s[0].state.segments[k, w], begin_along(x, h, w), top)
+        by = couple_along(s, k, w, at_last(), first + s[0].state.segments[k, w], start, top)
         g = g - by.G_21 * (s[0].work.G[k, w] * s[0].work.g[k, w])
         P = P - by.G_21 * s[0].work.G[k, w] * s[0].work.last_P[k, w]
     if s[0].ropes.kind[2 * k] == UNHELD:
@@ -244,7 +321,7 @@ def find_hold(x: wp.array(dtype=RopedTree), h: int, w: int) -> HoldRow:
     k = x[0].hold_rope[h]
     row = HoldRow()
     row.on = wp.identity(n=3, dtype=real)
-    if x[0].hold_kind[h] == LAST:
+    if x[0].hold_kind[h] == LAST and s[0].ropes.kind[2 * k] != HUNG_ON:
         row.X = s[0].work.last_X[k, w]
         row.Y = s[0].work.last_Y[k, w]
         row.P = s[0].work.last_P[k, w]
@@ -257,7 +334,7 @@ def find_hold(x: wp.array(dtype=RopedTree), h: int, w: int) -> HoldRow:
     row.P = found.one.P
     row.Q = found.one.Q
     share = real(1.0)  # σ itself
-    if x[0].hold_kind[h] == TIE:
+    if x[0].hold_kind[h] != TURN:
         share = SLACK * wp.trace(found.G_12) + real(1.0e-30)
     else:
         row.turns = 1
@@ -269,23 +346,26 @@ def find_hold(x: wp.array(dtype=RopedTree), h: int, w: int) -> HoldRow:
 @wp.func
 def speed_of(x: wp.array(dtype=RopedTree), h: int, w: int) -> vec3:
     """g of a hold."""
-    if x[0].hold_kind[h] == LAST:
-        return x[0].rope[0].work.g[x[0].hold_rope[h], w]
+    k = x[0].hold_rope[h]
+    if x[0].hold_kind[h] == LAST and x[0].rope[0].ropes.kind[2 * k] != HUNG_ON:
+        return x[0].rope[0].work.g[k, w]
     return free_speed(x, h, w)
 
 
 @wp.func
 def couple_rows(x: wp.array(dtype=RopedTree), w: int, standing: bool):
-    """What rows of one rope do to each other along it."""
+    """What rows of ropes that hang together do to each other along these."""
     for p in range(x[0].pairs):
         a = x[0].pair_a[p]
         b = x[0].pair_b[p]
-        soft = real(1.0)
+        soft_a = real(1.0)
+        soft_b = real(1.0)
         if not standing:
-            soft = real(2.0) * x[0].rope[0].work.weight[x[0].hold_rope[a], w]
+            soft_a = real(2.0) * x[0].rope[0].work.weight[x[0].hold_rope[a], w]
+            soft_b = real(2.0) * x[0].rope[0].work.weight[x[0].hold_rope[b], w]
         found = couple_holds(x, a, b, w)
-        lower = wp.transpose(x[0].axes[a, w]) * found.G_12 * x[0].axes[b, w] * soft
-        upper = wp.transpose(x[0].axes[b, w]) * found.G_21 * x[0].axes[a, w] * soft
+        lower = wp.transpose(x[0].axes[a, w]) * found.G_12 * x[0].axes[b, w] * soft_a
+        upper = wp.transpose(x[0].axes[b, w]) * found.G_21 * x[0].axes[a, w] * soft_b
         for j in range(9):
             x[0].cross[CROSS * p + j, w] = lower[j // 3, j % 3]
             x[0].cross[CROSS * p + 9 + j, w] = upper[j // 3, j % 3]
@@ -336,15 +416,16 @@ def hang_hold(x: wp.array(dtype=RopedTree), h: int, w: int, anew: bool):
     """What the link of a hold gives to the rope in a pass, and the rows."""
     s = x[0].rope
     k = x[0].hold_rope[h]
-    a = first_link(x, k)
+    root = x[0].root[k]
+    a = first_link(x, root)
     b = x[0].hold_link[h]
     step = s[0].h[w]
     weight = s[0].work.weight[k, w]
     mean = vec3(real(0.0))
     end = mean
     if a >= 0:
-        mean = mean_com(x, a, w) + s[0].work.arm[2 * k, w]
-        end = end_com(x, a, w) + s[0].work.end_arm[2 * k, w]
+        mean = mean_com(x, a, w) + s[0].work.arm[2 * root, w]
+        end = end_com(x, a, w) + s[0].work.end_arm[2 * root, w]
     held = mean_com(x, b, w) + hold_arm(x, h, w, False)
     held_end = end_com(x, b, w) + hold_arm(x, h, w, True)
     if x[0].hold_kind[h] == TURN:
@@ -357,7 +438,10 @@ def hang_hold(x: wp.array(dtype=RopedTree), h: int, w: int, anew: bool):
             none = mat33(real(0.0))
             steepen(x, b, w, none, none, none, skew(f) * skew(held_end))
     if anew:
-        put_rows(x, h, w, find_hold(x, h, w), mean, end, held, held_end, real(2.0) * weight)
+        row = find_hold(x, h, w)
+        row.P = row.P * (weight / s[0].work.weight[root, w])
+        row.Q = row.Q * (weight / s[0].work.weight[root, w])
+        put_rows(x, h, w, row, mean, end, held, held_end, real(2.0) * weight)
     put_gaps(x, h, w, speed_of(x, h, w) * (real(-0.5) * step * weight))
 
 
@@ -378,12 +462,12 @@ def report_hold(x: wp.array(dtype=RopedTree), h: int, w: int):
 def stand_hold(x: wp.array(dtype=RopedTree), h: int, w: int, closing: bool):
     """The rows of a hold as velocities are projected, which seek a velocity, not a change of it; or as links are displaced."""
     s = x[0].rope
-    k = x[0].hold_rope[h]
-    a = first_link(x, k)
+    root = x[0].root[x[0].hold_rope[h]]
+    a = first_link(x, root)
     b = x[0].hold_link[h]
     arm = vec3(real(0.0))
     if a >= 0:
-        arm = recall_triple(x[0].tree, a, AT_COM, w) + s[0].work.arm[2 * k, w]
+        arm = recall_triple(x[0].tree, a, AT_COM, w) + s[0].work.arm[2 * root, w]
     own = hold_arm(x, h, w, False)
     held = recall_triple(x[0].tree, b, AT_COM, w) + own
     row = find_hold(x, h, w)
@@ -393,5 +477,5 @@ def stand_hold(x: wp.array(dtype=RopedTree), h: int, w: int, closing: bool):
         if x[0].hold_kind[h] != TURN:
             gap = gap - speed_at(x, b, w, own)
         if a >= 0:
-            gap = gap + row.P * speed_at(x, a, w, s[0].work.arm[2 * k, w]) + row.Q * recall_triple(x[0].tree, a, AT_W, w)
+            gap = gap + row.P * speed_at(x, a, w, s[0].work.arm[2 * root, w]) + row.Q * recall_triple(x[0].tree, a, AT_W, w)
     put_gaps(x, h, w, gap)

@@ -57,13 +57,13 @@ def roped_stand(x: wp.array(dtype=RopedTree), w: int, h: real):
         pose_arms(s, k, w)
         s[0].work.weight[k, w] = real(1.0)
     if what != FIT_JOINTS:
-        for o in range(s[0].ropes.count):
-            settle_ends(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, what)
         for n in range(s[0].ropes.ties):
             b = s[0].ropes.tie_body[n]
             if what == WHOLE or (what == SNAPS and s[0].bodies.motion[b] == DYNAMIC):
                 v = s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], s[0].work.tie_arm[n, w])
                 move_with(s, s[0].ropes.tie_slot[n], w, v)
+        for o in range(s[0].ropes.count):
+            settle_ends(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, what)
         for k in range(s[0].ropes.count):
             settle_rows(s, k, w, what)
     eliminate_ropes(x, w, True, real(0.0))

@@ -33,18 +33,26 @@ for _name in MODULES:
 
 
 def covers(ropes: Any) -> bool:
-    """Whether the steps of trees take these ropes: no rope that hangs on another is wound, tied to a body, or held at
-    its last end by one that yields, and none with a winch has both ends clamped.
+    """Whether the steps of trees take these ropes: none with a winch hangs on another, or has both ends
+    clamped.
     """
     t = ropes.table
     kind, clamp = (x.numpy().reshape(-1, 2) for x in (t.kind, t.clamp))
-    last = kind[:, 1] == PORT
     wound = t.winch.numpy() >= 0
-    tied = np.zeros(ropes.count, bool)
-    if t.ties:
-        tied[t.tie_rope.numpy()] = True
-    hung = kind[:, 0] == HUNG_ON
-    return bool(not (hung & (last | wound | tied)).any() and not (wound & last & (clamp[:, 1] == 1)).any())
+    clamped = (kind[:, 1] == PORT) & (clamp[:, 1] == 1)
+    return not (wound & ((kind[:, 0] == HUNG_ON) | clamped)).any()
+
+
+def bases_of(ropes: Any) -> tuple[list[int], list[int]]:
+    """The rope on which each hangs, or −1, and the one without such that comes first on the way to what holds it, or itself."""
+    t = ropes.table
+    first, kind, body = t.first.numpy(), t.kind.numpy()[::2], t.body.numpy()[::2]
+    bases = [int(np.flatnonzero(first <= body[k]).max()) if kind[k] == HUNG_ON else -1 for k in range(ropes.count)]
+    roots = list(range(ropes.count))
+    for k in reversed(t.order.numpy()):
+        if bases[k] >= 0:
+            roots[k] = roots[bases[k]]
+    return bases, roots
 
 
 def holds_of(ropes: Any, plan: Any) -> list[tuple[int, int, int, int]]:
@@ -64,7 +72,9 @@ def ends_of(ropes: Any, plan: Any) -> list[Closure]:
     link_of = plan.link_of
     kind, body = (x.numpy().reshape(-1, 2) for x in (ropes.table.kind, ropes.table.body))
     first = [link_of[int(body[k, 0])] if kind[k, 0] == BODY else GROUND for k in range(ropes.count)]
-    out = [Closure(ROPE, first[k], link, item=n, rope=k) for n, (_, k, _, link) in enumerate(holds_of(ropes, plan))]
+    _, roots = bases_of(ropes)
+    holds = [(roots[k], link) for _, k, _, link in holds_of(ropes, plan)]
+    out = [Closure(ROPE, first[k], link, item=n, rope=k) for n, (k, link) in enumerate(holds)]
     for k, joint in enumerate(ropes.table.winch.numpy()):
         if joint >= 0:
             a, b = [link_of[int(b)] if what in (BODY, PORT) else GROUND for what, b in zip(kind[k], body[k], strict=True)]
@@ -143,13 +153,17 @@ def bind(
     x.hold_kind, x.hold_rope, x.hold_tie, x.hold_link = (ints(column) for column in columns)
     x.hold_of = ints([of_last.get(k, -1) for k in range(ropes.count)])
     place = [rows[ROPE, n] for n in range(len(holds))]
-    pairs = [(a, b) for a in range(x.holds) for b in range(x.holds) if holds[a][1] == holds[b][1] and place[a] > place[b]]
+    bases, roots = bases_of(ropes)
+    x.base, x.root, x.rank = ints(bases), ints(roots), ints(np.argsort(ropes.table.order.numpy()))
+    root = [roots[k] for _, k, _, _ in holds]
+    pairs = [(a, b) for a in range(x.holds) for b in range(x.holds) if root[a] == root[b] and place[a] > place[b]]
     x.pairs, x.pair_a, x.pair_b = len(pairs), ints([a for a, _ in pairs]), ints([b for _, b in pairs])
     x.pair_row = ints([place[n] for pair in pairs for n in pair])
     x.cross = wp.zeros((CROSS_SIZE * len(pairs), worlds), dtype=real, device=device)
     fill(x, model, len(holds), "hold_L axes")
     drum = [drum_of(plan, joint) if joint >= 0 else GROUND for joint in winch]
-    x.between, x.drum_link = int((winch >= 0).any() or (columns[0] != LAST).any()), ints(drum)
+    hung = kind.reshape(-1, 2)[columns[1], 0] == HUNG_ON
+    x.between, x.drum_link = int((winch >= 0).any() or (hung | (columns[0] != LAST)).any()), ints(drum)
     x.winch = wp.zeros((WINCH_SIZE * ropes.count, worlds), dtype=real, device=device)
     x.hung = wp.zeros((HUNG_SIZE * t.links, worlds), dtype=real, device=device)
     x.ends = wp.zeros((END_SIZE * len(holds), worlds), dtype=real, device=device)
