@@ -88,7 +88,7 @@ def across(s: wp.array(dtype=RopeStep), h: Along, j: int, w: int) -> Along:
     out.X = h.X - s[0].work.B[j, w] * UY
     out.P = h.P - QU * s[0].work.C[j, w]
     if s[0].work.bar[j, w] > real(0.0):
-        out.Y = s[0].work.K[j, w] * UY
+        out.Y = s[0].work.K[j, w] * UY - skew(s[0].work.twisted[j, w]) * UY
         out.Q = QU * s[0].work.K[j, w]
     return out
 

@@ -102,7 +102,7 @@ def across_interface(s: wp.array(dtype=RopeStep), row: WinchRow, first: int, j: 
     out.X = row.X - s[0].work.B[j, w] * UY
     out.P = row.P - QU * s[0].work.C[j, w]
     if bends:
-        out.Y = s[0].work.K[j, w] * UY
+        out.Y = s[0].work.K[j, w] * UY - wp.cross(s[0].work.twisted[j, w], UY)
         out.Q = QU * s[0].work.K[j, w]
     return out
 

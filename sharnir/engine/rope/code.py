@@ -50,7 +50,7 @@ WORK = {
     "mass": "real", "damp": "real", "bar": "real", "d": "vec3", "strain": "vec3", "elastic": "vec3", "extra": "real",
     "slack": "int", "reach": "real", "push_out": "real", "slide": "real", "slide_v": "vec3", "slide_w": "vec3",
     "felt_v": "vec3", "felt_w": "vec3", "slides": "real", "c": "vec3", "e": "vec3", "defect": "vec3", "load": "vec3",
-    "A": "mat33", "B": "mat33", "C": "mat33", "U": "mat33", "K": "mat33", "bias": "vec3", "X": "mat33", "Y": "mat33",
+    "A": "mat33", "B": "mat33", "C": "mat33", "U": "mat33", "K": "mat33", "twisted": "vec3", "bias": "vec3", "X": "mat33", "Y": "mat33",
     "P": "mat33", "Q": "mat33", "loose": "mat33", "loose_v": "vec3", "tie_A": "mat33", "tie_p": "vec3", "dv": "vec3",
     "v": "vec3", "w": "vec3", "r": "vec3", "q": "quat", "push": "vec3", "turn": "vec3",
     "tip": "vec3", "mean_tip": "vec3", "axis": "vec3", "own": "mat33",
@@ -290,6 +290,9 @@ def _interface(o: Loop, h: Any, late: Any, EI: Any, GJ: Any) -> None:
         bend = Bending(*(p.read(f"{name}_") for name in Bending._fields))
         K = stiffness_of(_by_pointer(o, "a1", 4).matrix(), _by_pointer(o, "p_", 4), bend, EI, value("twist"), value("straight"))
         o.put("K", scaled(K, value("more") * o.get("bar")))
+        bend = Bending(*(p.read(f"{name}_") for name in Bending._fields))
+        g = _by_pointer(o, "a1", 4).matrix() @ gradient_of(_by_pointer(o, "p_", 4), bend, EI, GJ)
+        o.put("twisted", g * (value("(exact ? more : real(0.0))") * o.get("bar")))
 
 
 def _element(o: Loop, f: Vector, h: Any, end: Any, thin: Any) -> None:
@@ -416,17 +419,18 @@ def _through(o: Loop, anew: bool, bends: bool) -> None:
     """Eliminate the element of point j by its interface."""
     o.p.say("real t_[3];")
     K, e, zero = (o.get("K"), o.get("e"), ZERO) if bends else (None, ZERO, ZERO)
+    g = o.get("twisted") if bends else ZERO
     if anew:
-        out, U, t = through_interface(o.hanging(), K, e)
+        out, U, t = through_interface(o.hanging(), K, e, g)
         o.put("U", U)
         o.keep(t=t)
         o.keep_hanging(out)
         with o.when("if (held) {"):
             before = Hanging(NO_MATRIX, o.get("B"), o.get("C"), NO_MATRIX, zero, zero)
-            o.keep_held(hold_interface(o.held(), before, o.get("K") if bends else None, o.get("U"), o.local("t")))
+            o.keep_held(hold_interface(o.held(), before, o.get("K") if bends else None, o.get("U"), o.local("t"), o.get("twisted") if bends else ZERO))
         return
     t = o.get("U") @ (e - o.local("b"))
-    o.keep(t=t, a=o.local("a") + o.get("B") @ t, b=zero if K is None else e - K @ t)
+    o.keep(t=t, a=o.local("a") + o.get("B") @ t, b=zero if K is None else e - K @ t + cross(g, t))
     with o.when("if (held) {"):
         o.keep(g=o.local("g") + o.get("Q") @ o.local("t"))
 
@@ -586,7 +590,7 @@ def outward_code() -> str:
             e, K, omega = o.get("e"), o.get("K"), o.local("o")
             t = o.local("t") + e + K @ omega
             turn = o.get("U") @ t
-            o.put("moment", o.get("moment") + e - K @ (turn - omega))
+            o.put("moment", o.get("moment") + e - K @ (turn - omega) + cross(o.get("twisted"), turn))
             o.keep(o=turn)
         with o.when("else {"):
             o.keep(o=o.get("U") @ o.local("t"))

@@ -104,6 +104,7 @@ class RopeWork:
     C: wp.array2d(dtype=mat33)
     U: wp.array2d(dtype=mat33)  # (D + K)⁻¹
     K: wp.array2d(dtype=mat33)  # Δt² times the stiffness of the interface, world axes
+    twisted: wp.array2d(dtype=vec3)  # by which the moment turns with the element, likewise
     bias: wp.array2d(dtype=vec3)
     X: wp.array2d(dtype=mat33)  # of a held last point (`equations.Held`)
     Y: wp.array2d(dtype=mat33)

@@ -268,7 +268,7 @@ class Hanging(NamedTuple):
     b: Vector
 
 
-def through_interface(x: Hanging, K: Matrix | None, e: Vector) -> tuple[Hanging, Matrix, Vector]:
+def through_interface(x: Hanging, K: Matrix | None, e: Vector, g: Vector = ZERO) -> tuple[Hanging, Matrix, Vector]:
     """Eliminate φ of an element by its interface, K None where nothing bends: x in the φ of the element before; U and t.
 
     φ = U (e − b + K φ_before − C δv), U = (D + K)⁻¹.
@@ -277,10 +277,11 @@ def through_interface(x: Hanging, K: Matrix | None, e: Vector) -> tuple[Hanging,
         U = x.D.inverse()
         t = U @ -x.b
         return Hanging(x.A - x.B @ (U @ x.C), NO_MATRIX, NO_MATRIX, NO_MATRIX, x.a + x.B @ t, ZERO), U, t
-    U = (x.D + K).inverse()
+    L = K - skew(g)
+    U = (x.D + L).inverse()
     t = U @ (e - x.b)
     UC, UK = U @ x.C, U @ K
-    out = Hanging(x.A - x.B @ UC, x.B @ UK, K @ UC, K - K @ UK, x.a + x.B @ t, e - K @ t)
+    out = Hanging(x.A - x.B @ UC, x.B @ UK, L @ UC, K - L @ UK, x.a + x.B @ t, e - L @ t)
     return out, U, t
 
 
@@ -325,11 +326,11 @@ class Held(NamedTuple):
     g: Vector
 
 
-def hold_interface(h: Held, x: Hanging, K: Matrix | None, U: Matrix, t: Vector) -> Held:
+def hold_interface(h: Held, x: Hanging, K: Matrix | None, U: Matrix, t: Vector, g: Vector = ZERO) -> Held:
     """`through_interface` of a held end; x before it."""
     UY = U @ h.Y
     QU = h.Q @ U
-    Y, Q = (NO_MATRIX, NO_MATRIX) if K is None else (K @ UY, QU @ K)
+    Y, Q = (NO_MATRIX, NO_MATRIX) if K is None else (K @ UY - cross_times(g, UY), QU @ K)
     return Held(h.X - x.B @ UY, Y, h.P - QU @ x.C, Q, h.G + QU @ h.Y, h.g + h.Q @ t)
 
 
