@@ -288,7 +288,7 @@ def _interface(o: Loop, h: Any, late: Any, EI: Any, GJ: Any) -> None:
     o.put("e", M * (o.get("bar") * h) - o.get("moment"))
     with o.when("if (anew) {"):
         bend = Bending(*(p.read(f"{name}_") for name in Bending._fields))
-        K = stiffness_of(_by_pointer(o, "a1", 4).matrix(), _by_pointer(o, "p_", 4), bend, EI, value("twist"), value("straight"))
+        K = stiffness_of(_by_pointer(o, "a1", 4).matrix(), _by_pointer(o, "p_", 4), bend, EI, value("(exact ? GJ : twist)"), value("(exact ? real(0.0) : straight)"))
         o.put("K", scaled(K, value("more") * o.get("bar")))
         bend = Bending(*(p.read(f"{name}_") for name in Bending._fields))
         g = _by_pointer(o, "a1", 4).matrix() @ gradient_of(_by_pointer(o, "p_", 4), bend, EI, GJ)
