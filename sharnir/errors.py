@@ -122,7 +122,7 @@ class Bound(Spelled):
 
         ask_all(cls)
 
-    def __setattr__(self, name: str, value: object) -> None:
+    def __setattr__(self, name: str, value: object) -> None:  # where values are written in each step: `object.__setattr__`
         try:
             object.__setattr__(self, name, value)
         except AttributeError:

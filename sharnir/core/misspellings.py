@@ -190,14 +190,17 @@ def by_name(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
+OFTEN = frozenset({"apply_force", "apply_torque"})  # methods that are called in each step: to ask costs them too much
+
+
 def ask_all(cls: type) -> None:
-    """Have all public methods of a class checked so."""
+    """Have all public methods of a class checked so, but those that are called often."""
     methods: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         methods |= vars(base)
     made: dict[Any, Any] = {}  # a method may have two spellings
     for name, method in methods.items():
-        if isinstance(method, FunctionType) and not name.startswith("_") and not hasattr(method, "asked"):
+        if isinstance(method, FunctionType) and name[0] != "_" and name not in OFTEN and not hasattr(method, "asked"):
             made[method] = made.get(method) or asked(f"{cls.__name__}.{name}", method)
             setattr(cls, name, made[method])
 

@@ -35,6 +35,7 @@ class JointView(Bound):
     """
 
     __slots__ = ("_drive", "_i", "_one", "_place", "_push", "_q", "_reported", "_sim", "_speed", "_v", "kind", "name")
+    __setattr__ = object.__setattr__  # type: ignore[assignment]  # in half the time
 
     def __init__(self, sim: Owner, index: int, name: str) -> None:
         self._sim, self._i, self.name = sim, index, name
@@ -399,6 +400,7 @@ class DriveView(TableDrive):
     """The drive of a joint: a float, or (v_size,) where the joint has several free axes."""
 
     __slots__ = ("_acts", "_kd", "_kp", "_position", "_torque", "_velocity")
+    __setattr__ = object.__setattr__  # type: ignore[assignment]  # in half the time
 
     def __init__(self, joint: JointView) -> None:
         super().__init__(joint)

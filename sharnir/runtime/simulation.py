@@ -158,6 +158,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
 
     __signature__ = OfInit()
     _instead = OF_SIMULATIONS
+    __setattr__ = object.__setattr__  # type: ignore[assignment]  # steps write here, and Python's own words cost nothing
     if not TYPE_CHECKING:  # an editor looks at __init__
 
         def __new__(cls, *given, device="cpu", **options):

@@ -147,11 +147,11 @@ def test_misspelt_and_foreign_attributes_are_answered_with_ours(of):
 
 def test_a_misspelt_attribute_cannot_be_assigned():
     sim = sh.Simulation(pendulum(), 0.01)
-    for thing, word, instead in (
-        (sim, "gravitee", "gravity"), (sim.body("rod"), "postion", "position"), (sim.joint("pin"), "angle", "position"),
-        (sim.joint("pin").drive, "target", "position"),
-    ):  # fmt: skip
+    for word, instead in (("postion", "position"), ("speed", "velocity")):
         with pytest.raises(AttributeError, match=f"has no {word!r}; is '{instead}' meant"):
+            setattr(sim.body("rod"), word, 1.0)
+    for thing, word in ((sim, "gravitee"), (sim.joint("pin"), "angle"), (sim.joint("pin").drive, "target")):  # often written to
+        with pytest.raises(AttributeError, match=f"no attribute {word!r}"):
             setattr(thing, word, 1.0)
 
 
