@@ -148,7 +148,7 @@ def _unknown(views: Mapping[str, object], name: object, what: str) -> str:
     from sharnir.core.misspellings import meant
 
     near = meant(name, list(views)) if isinstance(name, str) else ""
-    return f"no {what} is named {name!r}{near}; known: {', '.join(map(repr, views)) or 'none'}"
+    return f"no {what} is named {name!r}; known: {', '.join(map(repr, views)) or 'none'}{near}"
 
 
 class UnknownName(SimulationError, KeyError):

@@ -30,6 +30,6 @@ class Shown(Reading):
 
     __slots__ = ()
     _refusal = (
-        "single elements of this array cannot be assigned: change a copy (q = sim.q.copy()) and assign that (sim.q = q), "
+        "this array is read-only, element by element: change a copy (q = sim.q.copy()) and assign that (sim.q = q), "
         "say sim.set_state(q=…, qd=…), or sim.joint(name).position = …"
     )

@@ -95,7 +95,7 @@ MODULES = (
     "sharnir.energy_rope_touch", "sharnir.guard", "sharnir.guard_bodies",
     "sharnir.guard_contact", "sharnir.guard_touch", "sharnir.impulse",
     "sharnir.kinematics", "sharnir.ode", "sharnir.ode_rough", "sharnir.queries", "sharnir.rays", "sharnir.rope",
-    "sharnir.rope_energy", "sharnir.rope_touch", "sharnir.sensors", "sharnir.tree",
+    "sharnir.rope_energy", "sharnir.rope_touch", "sharnir.sensors", "sharnir.tangent", "sharnir.tree",
     "sharnir.trees", "sharnir.trees_all", "sharnir.trees_around", "sharnir.trees_balls", "sharnir.trees_rows",
     "sharnir.trees_links", "sharnir.trees_roped", "sharnir.trees_roped_touching", "sharnir.trees_rows_all", "sharnir.tracer",
     "sharnir.waking", "sharnir.worlds",

@@ -85,7 +85,6 @@ class Joint(KeepsArguments):
         if len(turns) != 2:  # the order matters for two rotations alone
             turns.sort(key=AXES.index)
         object.__setattr__(self, "free", (*moves, *turns))
-        self.axes(self.kind)
 
     def axes(self, who: str) -> tuple[Axis, ...]:
         """What acts on each free axis, checked; `who` names the joint in messages."""

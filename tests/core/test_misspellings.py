@@ -165,7 +165,8 @@ OPTIONS = {
 def test_options_of_a_simulation_that_do_not_exist(word):
     with pytest.raises(sh.SimulationError) as told:
         sh.Simulation(pendulum(), 0.01, **{word: 1})
-    assert f"{word!r} is no option of solver 'direct'; is {OPTIONS[word]} meant?; allowed: sleep" in str(told.value)
+    words = str(told.value)
+    assert f"{word!r} is no option of solver 'direct'; allowed: sleep" in words and words.endswith(f"; is {OPTIONS[word]} meant?")
 
 
 def test_words_that_are_like_nothing_are_not_guessed_at():

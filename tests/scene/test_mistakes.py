@@ -130,8 +130,8 @@ def put(array, index, value):
 
 
 RUNNING = {
-    "no body is named 'rodd'; is 'rod' meant?; known: 'world', 'rod'": lambda sim: sim.body("rodd"),
-    "no body is named 'rodd'; is 'rod' meant?; known: 'rod'": lambda sim: sim.bodies["rodd"],
+    "no body is named 'rodd'; known: 'world', 'rod'; is 'rod' meant?": lambda sim: sim.body("rodd"),
+    "no body is named 'rodd'; known: 'rod'; is 'rod' meant?": lambda sim: sim.bodies["rodd"],
     "a joint is taken by its name in brackets, as ['pin'], not .pin": lambda sim: sim.joints.pin,
     "step(n): n is a whole number of at least 1, got 0.01": lambda sim: sim.step(0.01),
     "Simulation.step has no argument 'dt'; is sharnir.Simulation(scene, dt=…) meant?": lambda sim: sim.step(dt=0.1),
@@ -141,7 +141,7 @@ RUNNING = {
     "worlds are a mask of 1 booleans, or indices from 0 to 0, got [5]": lambda sim: sim.reset(worlds=[5]),
     "Simulation.set_state: too many positional arguments; it takes q, qd, worlds, got ([0.1])": lambda sim: sim.set_state([0.1]),
     "set_state(q=…) is finite numbers (1,), got [0, 0]": lambda sim: sim.set_state(q=[0, 0]),
-    "single elements of this array cannot be assigned: change a copy (q = sim.q.copy())": lambda sim: put(sim.q, 0, 1.0),
+    "this array is read-only, element by element: change a copy (q = sim.q.copy())": lambda sim: put(sim.q, 0, 1.0),
     "assign all of it (body.position = (x, y, z))": lambda sim: put(sim.body("rod").inertia, (0, 0), 5.0),
     "body 'rod': force (N) is 3 finite numbers, got 1.0": lambda sim: sim.body("rod").apply_force(1.0),
     "point of a force (m) is 3 finite numbers, got 'tip'": lambda sim: sim.body("rod").apply_force((0, 0, 1), at="tip"),

@@ -124,14 +124,8 @@ def bind(
 
     link_of, winch = plan.link_of, ropes.table.winch.numpy()
     drums = [x.numpy()[winch >= 0].tolist() for x in (ropes.table.drum_child, ropes.table.drum_parent)]
-    bodies = sorted(
-        {
-            *drums[0],
-            *drums[1],
-            *ropes.table.body.numpy()[held].tolist(),
-            *(ropes.table.tie_body.numpy().tolist() if table.ties else ()),
-        }
-    )
+    tied = ropes.table.tie_body.numpy().tolist() if table.ties else []
+    bodies = sorted({*drums[0], *drums[1], *ropes.table.body.numpy()[held].tolist(), *tied})
     motion = model.bodies.motion.numpy()
     links = [link_of[b] if motion[b] == DYNAMIC else -1 for b in range(len(motion))]
     x.held, x.held_body, x.held_link = len(bodies), ints(bodies), ints([links[b] for b in bodies])
