@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from sharnir import control as control
     from sharnir import dynamics as dynamics
     from sharnir import learn as gym
+    from sharnir import optimize as optimize
     from sharnir import sensors as sensors
     from sharnir.collision.material import Material
     from sharnir.core.precision import set_precision
@@ -161,6 +162,7 @@ __all__ = [
     "load_mjcf",
     "load_scene",
     "load_urdf",
+    "optimize",
     "rpy",
     "run_study",
     "sensors",
@@ -208,6 +210,7 @@ _MODULES = {
     "control": "sharnir.control",
     "dynamics": "sharnir.dynamics",
     "gym": "sharnir.learn",
+    "optimize": "sharnir.optimize",
     "sensors": "sharnir.sensors",
     "terrain": "sharnir.geometry.terrain",
 }

@@ -243,7 +243,7 @@ def lqr(sim: Any, state_cost: Any = 1.0, input_cost: Any = 1.0, *, inputs: Itera
     size, count = linear.A.shape[-1], len(linear.inputs)
     if not count:
         raise SceneError("lqr: there is no input: no joint has one axis; name some, such as 'JOINT.effort' or 'BODY.force'")
-    Q, R = weights("state_cost", state_cost, size), weights("input_cost", input_cost, count)
+    Q, R = weights("lqr", "state_cost", state_cost, size), weights("lqr", "input_cost", input_cost, count)
     q, v = state_of(sim)
     stays(sim, q, v)
     try:
@@ -265,7 +265,7 @@ def state_of(sim: Any) -> tuple[np.ndarray, ...]:
     return tuple(x[0] for x in dynamics.from_state(sim, sim.state))
 
 
-def weights(what: str, given: Any, size: int) -> np.ndarray:
+def weights(who: str, what: str, given: Any, size: int) -> np.ndarray:
     """A symmetric matrix of costs."""
     x = np.asarray(given, float)
     full = x * np.eye(size) if x.ndim == 0 else np.diag(x) if x.shape == (size,) else x

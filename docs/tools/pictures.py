@@ -8,6 +8,8 @@ import pathlib
 import sys
 import warnings
 
+from PIL import Image
+
 import sharnir as sh
 from sharnir.cli import examples
 from sharnir.view.video import Video
@@ -21,13 +23,14 @@ WHEN = {
     "mf4_stairs": 5.6, "mf4_door": 6.8, "krt100_trailer": 10.6, "krt100_rope": 9.6,
     "knot": 0.2,
     "mobile_crane": 9.0, "block_and_tackle": 4.0, "elevator": 5.0, "excavator_wall": 3.4, "winch_recovery": 6.0,
-    "wall_follower": 4.5, "balanced_pendulum": 0.2,
+    "wall_follower": 4.5, "balanced_pendulum": 0.2, "swing_up": 2.5,
 }  # fmt: skip
 """Seconds after the start at which an example looks like itself; 1 where nothing is said."""
 
 
 FROM = {
     "balanced_pendulum": {"eye": (1.0, -2.0, 0.9), "target": (0.0, 0.0, 0.45)},
+    "swing_up": {"eye": (1.0, -2.4, 0.6), "target": (0.0, 0.0, 0.0)},
     "mixed_heap": {"eye": (1.2, -1.8, 2.4), "target": (0.0, 0.0, 0.2)},
     "mf4_stairs": {"eye": (0.6, -3.4, 1.9), "target": (1.9, 0.0, 0.5)},
     "mf4_door": {"eye": (-0.4, -3.6, 2.1), "target": (1.7, -0.1, 0.6)},
@@ -58,7 +61,7 @@ def still(name: str) -> pathlib.Path:
     film.clock = False
     path = IMAGES / "gallery" / f"{name}.png"
     path.parent.mkdir(exist_ok=True)
-    film.frame().quantize(96).save(path, optimize=True)
+    film.frame().quantize(96, method=Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
     return path
 
 

@@ -95,7 +95,8 @@ class Video(Observer):
             sample = self._image.new("RGB", (self.size[0], self.size[1] * len(few)))
             for k, picture in enumerate(few):
                 sample.paste(picture, (0, k * self.size[1]))
-            palette = sample.quantize(96)  # one for all, so that what stands still costs nothing
+            how = self._image.Quantize.MAXCOVERAGE  # colours of small things stay
+            palette = sample.quantize(96, method=how)  # one for all, so that what stands still costs nothing
             first, *others = [f.quantize(palette=palette, dither=self._image.Dither.NONE) for f in self._frames]
             first.save(self.path, save_all=True, append_images=others, duration=1000.0 / self._fps, loop=0, optimize=False)
             return self.path
