@@ -152,6 +152,7 @@ def test_wrong_words_to_a_simulation_are_told(what, running):
 
 NEVER = (NAN, object(), {"a": 1}, [[1, 2], [3]], 1j, b"z")
 NONE_BUT = (sh.SceneError, sh.SimulationError)
+LAWS = ("limit", "friction", "spring", "damping", "drive")
 MADE = {
     sh.Box: (1.0, 1.0, 1.0), sh.Sphere: (1.0,), sh.Capsule: (1.0, 1.0), sh.Cylinder: (1.0, 1.0), sh.Cone: (1.0, 1.0),
     sh.Ellipsoid: (1.0, 1.0, 1.0), sh.Revolute: ("x",), sh.Prismatic: ("x",), sh.Cylindrical: ("x",), sh.PointOnLine: ("x",),
@@ -221,7 +222,7 @@ def arguments(call, leave=()):
 def test_no_part_of_a_scene_takes_what_it_never_is():
     calls = []
     for kind, values in MADE.items():
-        names = arguments(kind)
+        names = arguments(kind, LAWS if issubclass(kind, sh.Joint) else ())  # those are checked with the joint's name
         given = dict(zip(names, values, strict=False))
         calls.append((kind.__name__, kind, given, names))
     assert check_all(calls) >= 80
@@ -249,7 +250,7 @@ def test_no_call_of_a_scene_takes_what_it_never_is():
         ("depth", "width height"),
     ):
         calls.append((f"add_sensor {kind}", call("add_sensor"), {"name": "n", "kind": kind, "on": "a"}, names.split()))
-    for law in ("limit", "friction", "spring", "damping", "drive"):
+    for law in LAWS:
         for kind in (sh.Revolute, sh.Spherical, sh.Universal):
             calls.append((kind.__name__, functools.partial(take, kind), {}, [law]))
     assert check_all(calls) > 70
