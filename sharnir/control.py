@@ -330,7 +330,7 @@ def parted(word: str) -> tuple[str, str, int]:
     return bare[: -len(part) - 1], part, int(number_of)
 
 
-OF_AXES = ("effort", "drive.position", "drive.velocity")  # commands of a joint
+OF_AXES = ("effort", "drive.position", "drive.velocity", "drive.voltage")  # commands of a joint
 OFF = 1e-6  # m/s², rad/s² and more with gravity: what an equilibrium may be off
 
 

@@ -17,7 +17,13 @@ from sharnir.model.joint_setting import disabled
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
-OF_JOINT = {"effort": "effort", "drive.position": "servo_position", "drive.velocity": "servo_velocity"}
+OF_JOINT = {
+    "effort": "effort",
+    "drive.position": "servo_position",
+    "drive.velocity": "servo_velocity",
+    "drive.voltage": "voltage",
+}
+AT_ONCE = 1e-3  # of the time of a step: currents that follow the voltage in less do so at once (`laws.axis.motor_decay`)
 OF_BODY = {"force": "push_f", "torque": "push_n"}
 
 
@@ -212,7 +218,7 @@ def check_covered(sim: Owner) -> None:
         why = "specialize=True; leave it out"
     else:
         names, off = list(m.joint_names), disabled(m, sim.commands)
-        motors: Any = of_first(m.axes.resistance) > 0 if m.speeds else ()
+        motors: Any = of_first(m.axes.inductance) > AT_ONCE * sim.dt * of_first(m.axes.resistance) if m.speeds else ()
         loads: Any = (sim.commands.friction_load.numpy() > 0).any(-1) if m.speeds else ()
         acts = sim.commands.acts.numpy().any(-1) if names else ()
         for k, name in enumerate(names):
@@ -222,7 +228,7 @@ def check_covered(sim: Owner) -> None:
             if k in off:
                 why = f"joint {name!r} is disabled"
             elif np.any(motors[axes]):
-                why = f"joint {name!r} has a motor"
+                why = f"joint {name!r} has a motor whose current lags (its inductance)"
             elif np.any(loads[axes]):
                 why = f"joint {name!r} has friction that grows with its load"
             elif several or shared:

@@ -445,7 +445,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
 
         Args:
             inputs: what u has: "JOINT.effort" (or the joint's name alone), "JOINT.drive.position", "JOINT.drive.velocity",
-                "BODY.force", "BODY.torque"; the efforts of all joints with one axis unless given.
+                "JOINT.drive.voltage", "BODY.force", "BODY.torque"; the efforts of all joints with one axis unless given.
         """
         from sharnir.runtime.linearization import linearize
 

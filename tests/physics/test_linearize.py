@@ -167,6 +167,27 @@ def test_a_bounded_servo_gives_no_stiffness():
     assert matches(sim)
 
 
+def test_motors_are_dampers_with_a_rotor_and_voltage_is_an_input():
+    sim = pendulum(drive=sh.DCMotor(resistance=1.5, torque_constant=0.3, gear_ratio=8.0, rotor_inertia=2e-3, efficiency=0.9))
+    sim.joint("shoulder").velocity, sim.joint("elbow").velocity = 1.0, -2.0
+    sim.joint("shoulder").drive.voltage = 6.0
+    q, v = sh.dynamics.from_state(sim, sim.state)
+    assert matches(sim)
+    put(sim, q, v)
+    made = sim.linearize(["shoulder.drive.voltage", "shoulder.effort"])
+
+    def driven(by):
+        sim.joint("shoulder").drive.voltage = 6.0 + by
+        ends = after_step(sim, q, v)
+        sim.joint("shoulder").drive.voltage = 6.0
+        return ends
+
+    found = difference(driven, sim, after_step(sim, q, v)[0])
+    assert np.abs(made.B[:, 0] - found).max() <= 3e-9 * np.abs(found).max()
+    torque = 0.9 * 8.0 * 0.3 / 1.5  # per volt, where power flows to the joint
+    assert np.allclose(made.B[:, 0], torque * made.B[:, 1], rtol=1e-9)
+
+
 def test_forces_on_bodies_are_inputs():
     sim, q, v = chain(9, "hb", floats=True)
     inputs = ["base.force", "body1.torque", "joint0"]
@@ -263,8 +284,8 @@ def test_what_is_not_known_yet_is_refused_by_name():
         sh.Simulation(scene, dt=1e-3, solver="direct").linearize()
     with pytest.raises(sh.SimulationError, match="sequential"):
         sh.Simulation(scene, dt=1e-3, solver="sequential").linearize()
-    sim = pendulum(drive=sh.DCMotor(resistance=1.0, torque_constant=0.1))
-    with pytest.raises(sh.SimulationError, match="'shoulder' has a motor"):
+    sim = pendulum(drive=sh.DCMotor(resistance=1.0, torque_constant=0.1, inductance=0.1))
+    with pytest.raises(sh.SimulationError, match="'shoulder' has a motor whose current lags"):
         sim.linearize()
     sim = pendulum()
     sim.joint("elbow").enabled = False

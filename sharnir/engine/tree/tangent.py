@@ -32,11 +32,12 @@ RATED = frozenset(
     ["q", "c", "s", "rotation", "position", "V", "W", "z", "zv", "zl", "u", "g", "g_old", "u_before", "lever", "axis_mean"]
     + ["com_mean", "k", "f", "n", "e", "e3", "dl", "dz", "R", "axis_w", "anchor_w", "com_w", "inertia_w", "u0", "law_b"]
     + ["servo_b", "goal", "ratio", "given", "jump", "z_free", "push_f", "push_n", "effort", "servo_position", "servo_velocity"]
+    + ["voltage", "motor_push", "rotor"]
 )  # fields that have rates
 COLUMNS = {"column_l": "mean_axis", "column_a": "reaction_f", "columns_l": "H", "columns_a": "F3"}
 """What links leave on their bases stands where reports and the first gear have other things."""
 SEED = {
-    "place": 6, "speed": 6, "effort": 1, "servo_position": 1, "servo_velocity": 1, "push_f": 3, "push_n": 3,
+    "place": 6, "speed": 6, "effort": 1, "servo_position": 1, "servo_velocity": 1, "voltage": 1, "push_f": 3, "push_n": 3,
 }  # what a direction gives a link, in the order in which it is stored  # fmt: skip
 RESULT = {"place": 6, "speed": 6}
 ENDS = {"rotation": 4, "W": 3}  # numbers of the end of the step itself
@@ -171,7 +172,7 @@ def tangent(tree: TangentTree) -> None:
         for joint in link.joints():
             seed_speeds(joint, link)
             if isinstance(joint, OneAxis):
-                for name in ("effort", "servo_position", "servo_velocity"):
+                for name in ("effort", "servo_position", "servo_velocity", "voltage"):
                     setattr(link, name, at_rate(getattr(link, name), seeds(tree, name)[0]))
     update_twists(tree)
     for link in tree.links():
@@ -230,7 +231,9 @@ def seed_speeds(joint: Any, link: LinkView) -> None:
     v = base.V + cross(base.W, link.local_anchor - base.local_com)
     along: Any = 0.0
     if isinstance(joint, OneAxis):
-        along = at_rate(joint.speed(link) * half, select(link.stuck > 0.5, 0.0, y[0]))
+        y[0] = select(link.stuck > 0.5, 0.0, y[0])
+        along = at_rate(joint.speed(link) * half, y[0])
+        link.rotor = at_rate(link.rotor, y[0] * link.per_half_step)
     w = base.W
     if isinstance(joint, Slider):
         v = v + link.local_axis * along
@@ -254,6 +257,7 @@ def linearize_law(joint: OneAxis, link: LinkView) -> None:
     """Laws of an axis, in the active set of the step."""
     for _ in link.acting():
         link.u0 = select(link.stuck > 0.5, 0.0, joint.speed(link))
+        joint.begin_rare(link)
         law = joint.prepare_law(link)
         link.law_b = law.b
         link.servo_b = linear_servo(law, value_of(joint.end_speed(link)))[1]
