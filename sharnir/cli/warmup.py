@@ -34,6 +34,7 @@ KERNELS: tuple[tuple[str, str, int | None], ...] = (
     ("engine.tree.generic", "module_kernel", 1),
     ("engine.tree.generic", "module_kernel", 3),
     ("engine.tree.generic", "module_kernel", 0),
+    ("engine.tree.tangent_code", "tangent_kernel", None),
     ("integrate.kernel", "integrate_all", None),
     ("engine.sequential.begin", "predict", None),
     ("engine.rope.kernels", "rope_begin", None),
