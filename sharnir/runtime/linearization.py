@@ -200,6 +200,8 @@ def columns_of(sim: Owner, places: Sequence[Any], inputs: Iterable[str]) -> list
 
 def check_covered(sim: Owner) -> None:
     """Refuse, by name, what the derivative does not know yet."""
+    from sharnir.engine.tree.build import LOOSE_MASK
+
     m, why = sim.model, ""
     if sim.solver_name != "direct":
         raise SimulationError(f"linearize: the solver is {sim.solver_name!r}; allowed: solver='direct'")
@@ -225,7 +227,9 @@ def check_covered(sim: Owner) -> None:
             axes = slice(int(m.v_start[k]), int(m.v_start[k]) + m.joint_kinds[k].v_size)
             several = len(m.joint_kinds[k].turns) == 3 and (acts[k] or np.any(sim.effort[..., axes]))
             shared = any(p.joint == k and p.slots for p in trees.plan.places)
-            if k in off:
+            if m.joint_kinds[k].mask == LOOSE_MASK and not acts[k]:
+                why = f"joint {name!r} leaves all motions free; leave it out"
+            elif k in off:
                 why = f"joint {name!r} is disabled"
             elif np.any(motors[axes]):
                 why = f"joint {name!r} has a motor whose current lags (its inductance)"

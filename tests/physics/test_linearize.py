@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from mechanisms import add_body, kinds, some_laws
 
 import sharnir as sh
 
@@ -111,6 +112,40 @@ def test_steps_are_differentiated_as_central_differences_do(seed, kinds, laws, f
     assert np.abs(made.A - A).max() <= 3e-10 * np.abs(A).max()
     if len(made.inputs):
         assert np.abs(made.B - B).max() <= 1.9e-9 * np.abs(B).max()
+
+
+def any_mechanism(seed):
+    """One to five bodies on joints of any type, either way round, some of them floating, with laws on single axes."""
+    rng = np.random.default_rng(seed)
+    scene, bases, places = sh.Scene(), ["world"], {"world": np.zeros(3)}
+    for i in range(int(rng.integers(1, 6))):
+        base = bases[rng.integers(len(bases))]
+        name, at = f"body{i}", places[base] + rng.uniform(-0.4, 0.4, 3)
+        add_body(scene, name, rng, at)
+        bases.append(name)
+        places[name] = at
+        some = kinds(rng)
+        make = some[rng.integers(len(some))]
+        joint = make(**some_laws(rng, make(), 5.0)) if len(make().free) == 1 else make()
+        if rng.random() > 0.12 and not isinstance(joint, sh.Free):
+            pair = (base, name) if rng.random() < 0.6 else (name, base)
+            scene.add_joint(f"joint{i}", joint, *pair, position=0.5 * (at + places[base]))
+    sim = sh.Simulation(scene, dt=float(10 ** rng.uniform(-3.5, -2)), solver="direct")
+    q, v = sh.dynamics.from_state(sim, sim.state)
+    return sim, sh.dynamics.moved(sim, q, 0.2 * rng.normal(size=v.shape)), rng.normal(size=v.shape)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_steps_of_random_mechanisms_are_differentiated(seed):
+    sim, q, v = any_mechanism(seed)
+    put(sim, q, v)
+    made = sim.linearize()
+    if made.switches or not v.size:
+        return
+    A, B = by_differences(sim, q, v)
+    assert np.abs(made.A - A).max() <= 1e-8 * np.abs(A).max()
+    if len(made.inputs):
+        assert np.abs(made.B - B).max() <= 1e-8 * np.abs(B).max()
 
 
 def pendulum(**acts):
@@ -287,6 +322,11 @@ def test_what_is_not_known_yet_is_refused_by_name():
     sim = pendulum(drive=sh.DCMotor(resistance=1.0, torque_constant=0.1, inductance=0.1))
     with pytest.raises(sh.SimulationError, match="'shoulder' has a motor whose current lags"):
         sim.linearize()
+    scene = sh.Scene()
+    scene.add_body("box", sh.Box(0.1, 0.1, 0.1))
+    scene.add_joint("loose", sh.Free(), scene.world, "box", position=(0, 0, 0))
+    with pytest.raises(sh.SimulationError, match="'loose' leaves all motions free"):
+        sh.Simulation(scene, dt=1e-3, solver="direct").linearize()
     sim = pendulum()
     sim.joint("elbow").enabled = False
     with pytest.raises(sh.SimulationError, match="'elbow' is disabled"):

@@ -396,7 +396,7 @@ class NumberRows(RowMath):
 class RowNumberTree(NumberTree):
     """Floats, with rows beside the forest."""
 
-    keeps_columns = True
+    keeps_columns = keeps_origins = True
 
     def __init__(self, tables: RowTables, h: float, gravity: Any = (0.0, 0.0, -9.81), **keywords: Any) -> None:
         super().__init__(tables.forest, h, gravity, False, **keywords)
@@ -730,7 +730,7 @@ class RowLoopTree(LoopTree):
         self.rows: LoopRows = self.make_rows(self)
 
     make_rows: Any = LoopRows
-    keeps_columns = True
+    keeps_columns = keeps_origins = True
 
     def sweep(self) -> AbstractContextManager[None]:
         """Loops are functions: there are so many that one long function would be compiled twice as long."""

@@ -178,7 +178,7 @@ def place(tree: Any, link: Any) -> None:
         link.axis_w = R.column(2)
         link.anchor_w = base.R @ joint.anchor(link)
         link.R = R @ joint.turned(link)
-        if tree.rows:
+        if tree.keeps_origins:
             link.origin = base.origin + link.anchor_w
     link.com_w = link.R @ link.com
     half = link.R @ link.inertia.full

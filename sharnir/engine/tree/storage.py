@@ -359,6 +359,7 @@ class Stage:
         yield
 
     keeps_columns = False  # whether the second gear keeps what links leave on their bases: rows need it, and derivatives
+    keeps_origins = False  # whether places keep where the links' frames are: rows need it, and derivatives
     laws_are_rows = False  # whether friction and limits of single axes are rows beside the forest (`contact_rows`)
     stands = False  # whether twists are velocities that no vector turns with
 

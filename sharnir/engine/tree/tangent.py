@@ -12,9 +12,9 @@ residuals of zero.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from sharnir.emit.algebra import Quaternion, Vector, cross
+from sharnir.emit.algebra import Quaternion, Vector, cross, dot
 from sharnir.emit.expressions import Expression, absolute, dual, rate_of, select, value, value_of
 from sharnir.emit.program import Program
 from sharnir.engine.tree.forest import BALL, ROTOR, USUAL
@@ -32,10 +32,10 @@ RATED = frozenset(
     ["q", "c", "s", "rotation", "position", "V", "W", "z", "zv", "zl", "u", "g", "g_old", "u_before", "lever", "axis_mean"]
     + ["com_mean", "k", "f", "n", "e", "e3", "dl", "dz", "R", "axis_w", "anchor_w", "com_w", "inertia_w", "u0", "law_b"]
     + ["servo_b", "goal", "ratio", "given", "jump", "z_free", "push_f", "push_n", "effort", "servo_position", "servo_velocity"]
-    + ["voltage", "motor_push", "rotor"]
+    + ["voltage", "motor_push", "rotor", "origin"]
 )  # fields that have rates
-COLUMNS = {"column_l": "mean_axis", "column_a": "reaction_f", "columns_l": "H", "columns_a": "F3"}
-"""What links leave on their bases stands where reports and the first gear have other things."""
+COLUMNS = {"column_l": "mean_axis", "column_a": "reaction_f", "columns_l": "H", "columns_a": "F3", "origin": "reaction_n"}
+"""What links leave on their bases, and places, stand where reports and the first gear have other things."""
 SEED = {
     "place": 6, "speed": 6, "effort": 1, "servo_position": 1, "servo_velocity": 1, "voltage": 1, "push_f": 3, "push_n": 3,
 }  # what a direction gives a link, in the order in which it is stored  # fmt: skip
@@ -53,7 +53,7 @@ def start_of(sizes: dict[str, int], name: str) -> int:
 class PlainTree(LoopTree):
     """A loop over links whose balls have no laws."""
 
-    keeps_columns = True
+    keeps_columns = keeps_origins = True
 
     def get(self, at: str, name: str) -> list[Any]:
         return super().get(at, COLUMNS.get(name, name))
@@ -74,6 +74,7 @@ class TangentTree(PlainTree):
 
     def rate_place(self, at: str, name: str, k: int) -> str:
         """The rates of a number of a field."""
+        name = COLUMNS.get(name, name)
         return f"rate({at} + {self.start[name] + k})"
 
     def get(self, at: str, name: str) -> list[Any]:
@@ -191,6 +192,7 @@ def tangent(tree: TangentTree) -> None:
             joint.advance(link)
     for link in tree.links():
         place(tree, link)
+    for link in tree.links():
         for joint in link.joints():
             read_end(joint, link)
 
@@ -240,16 +242,49 @@ def seed_speeds(joint: Any, link: LinkView) -> None:
     elif isinstance(joint, OneAxis):
         w = w + link.local_axis * along
     elif isinstance(joint, Ball):
-        frame, spin, ahead = base.R @ link.frame, relative_spin(link), link.sense > 0.0
+        frame, spin, ahead = base.R @ link.frame, relative_spin(link, base), link.sense > 0.0
         spin = vector_at(spin, y[3:])
         w = w + frame @ choose(ahead, spin, -(link.rotation.matrix() @ spin))
     link.W = W = vector_at(W, rates_of(w))
     link.V = vector_at(link.V, rates_of(v + cross(W, link.local_com)))
 
 
-def relative_spin(link: LinkView) -> Vector:
+class Ends(NamedTuple):
+    """Links that have the bodies of a joint, `near` the ground and `far` from it, and the first link of the joint.
+
+    Links between them have no mass; at the end of a step their spins fit the joint less well than those of bodies do.
+    """
+
+    near: LinkView
+    first: LinkView
+    far: LinkView
+
+
+def ends_of(link: LinkView) -> Ends:
+    """Of the joint of the link that a sweep is at."""
+    tree = link.tree
+    tree.program.say(f"""int first_of = i, far_of = i; const int joint = x.joint.data[i];
+while (joint >= 0 && bases[first_of] >= 0 && x.joint.data[bases[first_of]] == joint) first_of = bases[first_of];
+while (joint >= 0 && far_of + 1 < links && x.joint.data[far_of + 1] == joint) ++far_of;
+const Place near = {tree.row}*(bases[first_of] + 1), first = {tree.row}*(first_of + 1), far = {tree.row}*(far_of + 1);
+(void)near; (void)first; (void)far;""")
+    return Ends(*(LinkView(tree, at) for at in ("near", "first", "far")))
+
+
+def speed_of(joint: OneAxis, link: LinkView, ends: Ends) -> Any:
+    """The speed of an axis, as the twists of the joint's bodies have it; scaled."""
+    near, first, far = ends
+    if not isinstance(joint, Slider):
+        return dot(link.local_axis, far.W - near.W)
+    ahead = link.sense > 0.0  # speeds are those of the child's anchor
+    at = choose(ahead, far.origin, first.origin)
+    v = far.V + cross(far.W, at - far.origin - far.local_com)
+    return dot(link.local_axis, v - near.V - cross(near.W, at - near.origin - near.local_com))
+
+
+def relative_spin(link: LinkView, near: LinkView) -> Vector:
     """Speeds of a ball joint: the spin of its child seen from its parent, in the parent's joint frame."""
-    own = (link.base.R @ link.frame).T @ (link.W - link.base.W)
+    own = (link.base.R @ link.frame).T @ (link.W - near.W)
     return choose(link.sense > 0.0, own, -(link.rotation.matrix().T @ own))
 
 
@@ -289,14 +324,15 @@ def read_end(joint: Any, link: LinkView) -> None:
     """What the end of the step has in the direction."""
     out: list[Any] = [0.0] * RESULT_SIZE
     per = link.per_half_step
+    ends = ends_of(link)
     if isinstance(joint, OneAxis):
-        out[0], out[6] = rate_of(link.q), rate_of(joint.speed(link))
+        out[0], out[6] = rate_of(link.q), rate_of(speed_of(joint, link, ends)) * per
     elif isinstance(joint, Ball):
         Q = link.rotation
         ahead, turn = link.sense > 0.0, turn_of(Q)
         R = Quaternion(Vector(*map(value_of, Q.v)), value_of(Q.w)).matrix()
         out[3:6] = list(choose(ahead, Vector(*turn), -(R.T @ Vector(*turn))))
-        out[9:12] = [x * per for x in rates_of(relative_spin(link))]
+        out[9:12] = [x * per for x in rates_of(relative_spin(link, ends.near))]
     elif isinstance(joint, Free):
         out[:3], out[3:6] = rates_of(link.position), turn_of(link.rotation)
         out[6:9] = [x * per for x in rates_of(link.V - cross(link.W, link.local_com))]
