@@ -31,6 +31,7 @@ real a = x[0], b = y[0]; for (int k = 1; k < {LANES}; ++k) {{ a += x[k]; b += y[
 #endif
 reals moved = (reals)(real(0.0)), size = moved; bool again = false; int block = 0;
 reals* const rates_here = (reals*)rates.data + (size_t)w*{ROW}*(links + 1);
+const int kept_size = {ROW}*(links + 1);  // without what joints with laws on several axes have
 real* const saved = memory.data + (size_t)worlds*memory_size + (size_t)w*memory_size;
 #define rate(k) rates_here[k]
 #define seed(k) ((const reals*)seeds.data)[((size_t)(w*blocks + block)*links + i)*{SEED_SIZE} + (k)]
@@ -59,14 +60,14 @@ class Tangent(Loop):
         guess(tree)
         solve(tree)
         p.say(f"if (failed) return {NOT_FOUND};")
-        p.say("for (int k = 0; k < memory_size; ++k) saved[k] = number(k);")
+        p.say("for (int k = 0; k < kept_size; ++k) saved[k] = number(k);")
         p.say("stopped = 0;")
         finish(tree)
         p.say("const int told = stopped ? STOPS : 0;".replace("STOPS", str(STOPS)))
         p.say(f"for (int i = 0; i < links; ++i) {{ const Place own = {ROW}*(i + 1);")
         names = [f"number(own + {START[n] + k})" for n, size in ENDS.items() for k in range(size)]
         p.say(" ".join(f"ends.data[(w*links + i)*{ENDS_SIZE} + {k}] = {place};" for k, place in enumerate(names)) + " }")
-        p.say("for (int k = 0; k < memory_size; ++k) number(k) = saved[k];")
+        p.say("for (int k = 0; k < kept_size; ++k) number(k) = saved[k];")
         tree.second_gear.linearize(tree)
         with p.block("for (block = 0; block < blocks; ++block) {"):
             p.say("again = false;")
