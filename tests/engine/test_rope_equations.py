@@ -79,12 +79,55 @@ def test_mean_moment_does_the_work_of_the_energy(seed):
     e0 = device(warped.bend_vector, p0, np.zeros(3))
     e1 = device(warped.bend_vector, p1, e0)
     g0, g1 = (device(warped.bend_gradient, p, EI, GJ) for p in (p0, p1))
-    given = (vector(x) for x in (turn_a, turn_b, e0, e1, g0, g1))
-    M = bar * array(rope.mean_moment(matrix(quat_to_matrix(a)), *given, EI, GJ, 0.0, 1e-12))
+    x = rope.Turning(*(vector(x) for x in (turn_a, turn_b, e0, e1, g0, g1)), EI, GJ, 0.0, 1e-12)
+    M = bar * array(rope.mean_moment(matrix(quat_to_matrix(a)), x))
     K = np.array([EI, EI, GJ])
     fell = 0.5 * bar * ((K * e0 * e0).sum() - (K * e1 * e1).sum())
     print(f"work {M @ (turn_b - turn_a):.15f}, energy {fell:.15f}")
     np.testing.assert_allclose(M @ (turn_b - turn_a), fell, atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-3, 0.1, 0.6])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_slopes_of_a_moment_are_its_derivatives(seed, size):
+    """By turns φ of both elements at the end: bends of `size` rad at the start, with damping."""
+    rng = np.random.default_rng(seed)
+    EI, GJ, end, late = 2.0, 0.7, 0.05, 0.3
+    a = some_turn(rng)
+    start = [a, quat_multiply(a, some_turn(rng, size))]
+    turns = [0.3 * size * rng.normal(size=3) for _ in start]
+    p0 = quat_multiply(start[0] * [-1, -1, -1, 1], start[1])
+    R = matrix(quat_to_matrix(a))
+
+    def at(phi):
+        """The moment after the changes φ, and what its slopes are of."""
+        theta = [t + end * array(rope.end_spin(vector(t), vector(f))) for t, f in zip(turns, phi, strict=True)]
+        new = [quat_multiply(device(means.cayley, t), q) for t, q in zip(theta, start, strict=True)]
+        p1 = quat_multiply(new[0] * [-1, -1, -1, 1], new[1])
+        p1 = quaternion(p1 if p1[3] >= 0 else -p1)
+        b = bend_of(p1)
+        e0, g0 = (device(f, p0, *more) for f, more in ((warped.bend_vector, [np.zeros(3)]), (warped.bend_gradient, [EI, GJ])))
+        e1, g1 = rope.strain_of(p1, b), rope.gradient_of(p1, b, EI, GJ)
+        return (
+            rope.Turning(*(vector(x) for x in theta), vector(e0), e1, vector(g0), g1, EI, GJ, late, 1e-12),
+            matrix(quat_to_matrix(new[0])),
+            p1,
+            b,
+        )
+
+    phi = np.zeros((2, 3))
+    x, R1, p1, b = at(phi)
+    got = rope.moment_slopes(R, R1, x, p1, b, 1.0, end)
+    step = 1e-5 / end
+    for side, sign in ((1, -1.0), (0, 1.0)):
+        wanted = np.zeros((3, 3))
+        for k in range(3):
+            phi[side, k] = step
+            wanted[:, k] = array(rope.mean_moment(R, at(phi)[0])) / (2.0 * step)
+            phi[side, k] = -step
+            wanted[:, k] -= array(rope.mean_moment(R, at(phi)[0])) / (2.0 * step)
+            phi[side, k] = 0.0
+        np.testing.assert_allclose(array(got[1 - side]), sign * wanted, atol=1e-8)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -116,26 +159,26 @@ def test_slope_of_an_element_is_its_derivative(seed):
 def test_elimination_of_an_element_is_that_of_the_dense_system(bends):
     """Two points and the element between them, whose end hangs on given matrices, in v and φ before."""
     rng = np.random.default_rng(3)
-    A, own, K = (rng.normal(size=(3, 3)) + 3 * np.eye(3) for _ in range(3))
+    A, own, K, J = (rng.normal(size=(3, 3)) + 3 * np.eye(3) for _ in range(4))
     B, C, D = (rng.normal(size=(3, 3)) for _ in range(3)) if bends else (np.zeros((3, 3)),) * 3
-    K = K if bends else np.zeros((3, 3))
+    K, J = (K, J) if bends else (np.zeros((3, 3)),) * 2
     a, load, tip, lever = (rng.normal(size=3) for _ in range(4))
     b, e = (rng.normal(size=3) for _ in range(2)) if bends else (np.zeros(3),) * 2
     x = rope.Hanging(*(matrix(m) for m in (A, B, C, D)), vector(a), vector(b))
     y = rope.along_element(x, vector(tip), vector(lever), matrix(own), vector(load))
-    y, U, t = rope.through_interface(y, matrix(K) if bends else None, vector(e))
+    y, U, t = rope.through_interface(y, *((matrix(K), matrix(J)) if bends else (None, None)), vector(e))
     v, before = rng.normal(size=3), rng.normal(size=3)
-    #  φ of: own φ + lever × f + M₁ − load = M, M = e − K (φ − φ_before), f and M₁ of the end at v + φ × tip
+    #  φ of: own φ + lever × f + M₁ − load = M, M = e − K φ + J φ_before, f and M₁ of the end at v + φ × tip
     S = -skew(tip)
     at_end = own + skew(lever) @ (A @ S + B) + C @ S + D + K
-    rhs = e + K @ before + load - skew(lever) @ (A @ v + a) - (C @ v + b)
+    rhs = e + J @ before + load - skew(lever) @ (A @ v + a) - (C @ v + b)
     phi = np.linalg.solve(at_end, rhs)
     f = A @ (v + S @ phi) + B @ phi + a
-    M = e - K @ (phi - before)
+    M = e - K @ phi + J @ before
     np.testing.assert_allclose(array(y.A) @ v + array(y.B) @ before + array(y.a), f, atol=1e-12)
     np.testing.assert_allclose(array(y.C) @ v + array(y.D) @ before + array(y.b), M, atol=1e-12)
     C_here = array(rope.along_element(x, vector(tip), vector(lever), matrix(own), vector(load)).C)
-    np.testing.assert_allclose(array(t) + array(U) @ (K @ before - C_here @ v), phi, atol=1e-12)
+    np.testing.assert_allclose(array(t) + array(U) @ (J @ before - C_here @ v), phi, atol=1e-12)
 
 
 def test_a_slack_element_slides_until_its_impulse_is_the_given_one():

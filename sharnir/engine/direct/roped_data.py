@@ -18,7 +18,6 @@ from sharnir.engine.rope.energy import (
 )
 from sharnir.engine.rope.means import cayley
 from sharnir.engine.rope.passes import tie_bodies
-from sharnir.engine.rope.ports import root_of
 from sharnir.engine.rope.reel import turn_drum
 from sharnir.engine.rope.slack import reel_element
 from sharnir.engine.rope.terms import skew
@@ -61,7 +60,9 @@ class RopedTree:
     rank: wp.array(dtype=wp.int32)  # [rope] less than that of the rope on which it hangs
     hold_row: wp.array(dtype=wp.int32)  # [hold] where the change of the impulse of its first row is in the memory, after what
     # closures have there
-    hold_L: wp.array2d(dtype=mat33)  # [hold, world] of an orientation
+    hold_by: wp.array2d(dtype=real)  # [hold, world] of an orientation: what a unit of its rows is as a moment,
+    hold_K: wp.array2d(dtype=mat33)  # by which these yield as the link turns,
+    hold_J: wp.array2d(dtype=mat33)  # and as the element does
     axes: wp.array2d(dtype=mat33)  # [hold, world] along which its rows are, as columns
     pairs: wp.int32  # holds of ropes that hang together
     pair_a: wp.array(dtype=wp.int32)  # [pair] whose rows come after those of
@@ -105,8 +106,9 @@ class HoldRow:
     P: mat33  # P·v + Q·ω + G μ + g
     Q: mat33
     G: mat33
-    on: mat33  # what it does to the link of the hold
-    turns: wp.int32  # 1: as a moment
+    on: real  # what it does to the link of the hold,
+    turns: wp.int32  # 1: as a moment,
+    feels: mat33  # which the row then feels turn so
 
 
 # ---- bodies that hold ropes --------------------------------------------------------------------------------------------------
@@ -250,7 +252,7 @@ def put_rows(
     for j in range(3):
         at = END * h + ROW * j
         e = vec3(axes[0, j], axes[1, j], axes[2, j])
-        own = row.on * e
+        own = e * row.on
         l = -(row.X * e)
         put(x, at, w, l)
         put(x, at + 3, w, wp.cross(mean, l) - row.Y * e)
@@ -263,7 +265,7 @@ def put_rows(
         if row.turns == 1:
             f = vec3(real(0.0))
             n = own
-            n_end = own
+            n_end = e * row.feels
         put(x, at + 6, w, f)
         put(x, at + 9, w, n)
         put(x, at + ROW_RATE + 6, w, f)
@@ -330,8 +332,13 @@ def take_turns(x: wp.array(dtype=RopedTree), w: int):
         if x[0].hold_kind[h] == TURN:
             k = x[0].hold_rope[h]
             i = s[0].ropes.first[k] + s[0].state.segments[k, w]
-            x[0].hold_L[h, w] = root_of(s[0].work.K[i, w])
+            K = s[0].work.K[i, w]
+            size = wp.sqrt(wp.sqrt(wp.ddot(K, K))) + real(1.0e-30)
+            x[0].hold_by[h, w] = size
+            x[0].hold_K[h, w] = K / size
+            x[0].hold_J[h, w] = s[0].work.J[i, w] / size
             s[0].work.K[i, w] = mat33(real(0.0))
+            s[0].work.J[i, w] = mat33(real(0.0))
 
 
 @wp.func
@@ -348,7 +355,7 @@ def pull_holds(x: wp.array(dtype=RopedTree), w: int, per: real):
             s[0].work.tie_p[i, w] = s[0].work.tie_p[i, w] - mu
         elif x[0].hold_kind[h] == TURN:
             i = s[0].ropes.first[k] + s[0].state.segments[k, w]
-            s[0].work.e[i, w] = s[0].work.e[i, w] + x[0].hold_L[h, w] * row_impulse(x, h, w) * per
+            s[0].work.e[i, w] = s[0].work.e[i, w] + row_impulse(x, h, w) * (x[0].hold_by[h, w] * per)
 
 
 @wp.func

@@ -1,9 +1,9 @@
 """Where links hold ropes beside their first ends: last ends, their orientation where it is clamped, points between the ends.
 
-Each is three rows beside the forest (`engine.tree.ropes`). The orientation of a last end has a stiffness K = L Lᵀ, which may be
-singular: its rows are Lᵀ(φ_link − φ_element) = σ, and L σ is the moment. An impulse of such a row moves the link and the rope,
-hence the link of the first end, by X and Y; the rope moves there by P and Q of that link's twist. Rows of one rope are coupled
-along it, too.
+Each is three rows beside the forest (`engine.tree.ropes`). The moment of a clamped last end falls by K of its link and grows by J
+of the element (`rope.equations`), both of which may be singular: its rows are (K φ_link − J φ_element)/l = σ, and l σ is the
+moment. An impulse of such a row moves the link and the rope, hence the link of the first end, by X and Y; the rope moves there by
+P and Q of that link's twist. Rows of one rope are coupled along it, too.
 """
 
 import warp as wp
@@ -61,8 +61,8 @@ def begin_along(x: wp.array(dtype=RopedTree), h: int, w: int) -> Along:
     """A hold at its own point."""
     out = Along()
     if x[0].hold_kind[h] == TURN:
-        out.Y = x[0].hold_L[h, w]
-        out.Q = wp.transpose(x[0].hold_L[h, w])
+        out.Y = wp.identity(n=3, dtype=real) * x[0].hold_by[h, w]
+        out.Q = x[0].hold_J[h, w]
     else:
         out.X = wp.identity(n=3, dtype=real)
         out.P = out.X
@@ -89,7 +89,7 @@ def across(s: wp.array(dtype=RopeStep), h: Along, j: int, w: int) -> Along:
     out.P = h.P - QU * s[0].work.C[j, w]
     if s[0].work.bar[j, w] > real(0.0):
         out.Y = s[0].work.K[j, w] * UY
-        out.Q = QU * s[0].work.K[j, w]
+        out.Q = QU * s[0].work.J[j, w]
     return out
 
 
@@ -320,7 +320,7 @@ def find_hold(x: wp.array(dtype=RopedTree), h: int, w: int) -> HoldRow:
     s = x[0].rope
     k = x[0].hold_rope[h]
     row = HoldRow()
-    row.on = wp.identity(n=3, dtype=real)
+    row.on = real(1.0)
     if x[0].hold_kind[h] == LAST and s[0].ropes.kind[2 * k] != HUNG_ON:
         row.X = s[0].work.last_X[k, w]
         row.Y = s[0].work.last_Y[k, w]
@@ -338,7 +338,8 @@ def find_hold(x: wp.array(dtype=RopedTree), h: int, w: int) -> HoldRow:
         share = SLACK * wp.trace(found.G_12) + real(1.0e-30)
     else:
         row.turns = 1
-        row.on = x[0].hold_L[h, w]
+        row.on = x[0].hold_by[h, w]
+        row.feels = x[0].hold_K[h, w]
     row.G = found.G_12 + wp.identity(n=3, dtype=real) * share
     return row
 

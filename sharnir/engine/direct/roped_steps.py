@@ -154,7 +154,7 @@ def bind(
     x.pairs, x.pair_a, x.pair_b = len(pairs), ints([a for a, _ in pairs]), ints([b for _, b in pairs])
     x.pair_row = ints([place[n] for pair in pairs for n in pair])
     x.cross = wp.zeros((CROSS_SIZE * len(pairs), worlds), dtype=real, device=device)
-    fill(x, model, len(holds), "hold_L axes")
+    fill(x, model, len(holds), "hold_by hold_K hold_J axes")
     drum = [drum_of(plan, joint) if joint >= 0 else GROUND for joint in winch]
     hung = kind.reshape(-1, 2)[columns[1], 0] == HUNG_ON
     x.between, x.drum_link = int((winch >= 0).any() or (hung | (columns[0] != LAST)).any()), ints(drum)

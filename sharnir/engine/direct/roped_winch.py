@@ -103,7 +103,7 @@ def across_interface(s: wp.array(dtype=RopeStep), row: WinchRow, first: int, j: 
     out.P = row.P - QU * s[0].work.C[j, w]
     if bends:
         out.Y = s[0].work.K[j, w] * UY
-        out.Q = QU * s[0].work.K[j, w]
+        out.Q = QU * s[0].work.J[j, w]
     return out
 
 

@@ -20,6 +20,7 @@ from sharnir.engine.rope.equations import (
     Hanging,
     Held,
     Slide,
+    Turning,
     along_element,
     along_row,
     disc_momentum,
@@ -30,6 +31,7 @@ from sharnir.engine.rope.equations import (
     hold_interface,
     hold_slack,
     mean_moment,
+    moment_slopes,
     near_bend,
     scaled,
     slack_along,
@@ -50,9 +52,9 @@ WORK = {
     "mass": "real", "damp": "real", "bar": "real", "d": "vec3", "strain": "vec3", "elastic": "vec3", "extra": "real",
     "slack": "int", "reach": "real", "push_out": "real", "slide": "real", "slide_v": "vec3", "slide_w": "vec3",
     "felt_v": "vec3", "felt_w": "vec3", "slides": "real", "c": "vec3", "e": "vec3", "defect": "vec3", "load": "vec3",
-    "A": "mat33", "B": "mat33", "C": "mat33", "U": "mat33", "K": "mat33", "bias": "vec3", "X": "mat33", "Y": "mat33",
-    "P": "mat33", "Q": "mat33", "loose": "mat33", "loose_v": "vec3", "tie_A": "mat33", "tie_p": "vec3", "dv": "vec3",
-    "v": "vec3", "w": "vec3", "r": "vec3", "q": "quat", "push": "vec3", "turn": "vec3",
+    "A": "mat33", "B": "mat33", "C": "mat33", "U": "mat33", "K": "mat33", "J": "mat33", "bias": "vec3", "X": "mat33",
+    "Y": "mat33", "P": "mat33", "Q": "mat33", "loose": "mat33", "loose_v": "vec3", "tie_A": "mat33", "tie_p": "vec3",
+    "dv": "vec3", "v": "vec3", "w": "vec3", "r": "vec3", "q": "quat", "push": "vec3", "turn": "vec3",
     "tip": "vec3", "mean_tip": "vec3", "axis": "vec3", "own": "mat33",
 }  # fmt: skip
 OF_ROPE = {
@@ -227,6 +229,7 @@ def miss_code() -> str:
             o.put("e", Vector(0.0, 0.0, 0.0))
             with o.when("if (anew) {"):
                 o.put("K", NO_MATRIX)
+                o.put("J", NO_MATRIX)
         lacks = (o.get("v") - o.get("velocity")) * o.get("mass") + o.get("v") * o.get("damp") - o.get("push")
         lacks = lacks - _by_pointer(o, "before", 3)
         with o.when("if (last) {"):
@@ -281,15 +284,23 @@ def _interface(o: Loop, h: Any, late: Any, EI: Any, GJ: Any) -> None:
     e0, e1 = o.get("strain"), strain_of(turn, bend)
     flips = dot(e1 + e0, e1 + e0) < dot(e1 - e0, e1 - e0)
     e1 = Vector(*(select(flips, -x, x) for x in e1))
-    M = mean_moment(
-        _by_pointer(o, "a0", 4).matrix(), _by_pointer(o, "turn_a", 3), _by_pointer(o, "turn_b", 3), e0, e1, o.get("elastic"),
-        gradient_of(turn, bend, EI, GJ), EI, GJ, late, SMALL,
+    x = Turning(
+        _by_pointer(o, "turn_a", 3), _by_pointer(o, "turn_b", 3), e0, e1, o.get("elastic"), gradient_of(turn, bend, EI, GJ),
+        EI, GJ, late, SMALL,
     )  # fmt: skip
-    o.put("e", M * (o.get("bar") * h) - o.get("moment"))
-    with o.when("if (anew) {"):
+    R = _by_pointer(o, "a0", 4).matrix()
+    o.put("e", mean_moment(R, x) * (o.get("bar") * h) - o.get("moment"))
+    p.say("")
+    with o.when("if (anew && exact) {"):
+        R1 = _by_pointer(o, "a1", 4).matrix()
+        slopes = moment_slopes(R, R1, x, turn, bend, select(flips, -1.0, 1.0), value("end"))
+        for name, slope in zip("KJ", slopes, strict=True):
+            o.put(name, scaled(slope, o.get("bar") * h))
+    with o.when("else if (anew) {"):
         bend = Bending(*(p.read(f"{name}_") for name in Bending._fields))
         K = stiffness_of(_by_pointer(o, "a1", 4).matrix(), _by_pointer(o, "p_", 4), bend, EI, value("twist"), value("straight"))
         o.put("K", scaled(K, value("more") * o.get("bar")))
+        o.put("J", scaled(K, value("more") * o.get("bar")))
 
 
 def _element(o: Loop, f: Vector, h: Any, end: Any, thin: Any) -> None:
@@ -398,7 +409,7 @@ def _inwards(o: Loop, anew: bool, bends: bool) -> None:
         with o.when("if (j == n && !with_body) {"):  # the frame that holds the end does not yield
             if anew:
                 o.put("U", NO_MATRIX)
-                o.keep(B=NO_MATRIX, C=NO_MATRIX, D=o.get("K"))
+                o.keep(B=NO_MATRIX, C=NO_MATRIX, D=o.get("J"))
             o.keep(b=o.get("e"))
         with o.when("else {"):
             _through(o, anew, True)
@@ -415,15 +426,16 @@ def _inwards(o: Loop, anew: bool, bends: bool) -> None:
 def _through(o: Loop, anew: bool, bends: bool) -> None:
     """Eliminate the element of point j by its interface."""
     o.p.say("real t_[3];")
-    K, e, zero = (o.get("K"), o.get("e"), ZERO) if bends else (None, ZERO, ZERO)
+    K, J, e, zero = (o.get("K"), o.get("J"), o.get("e"), ZERO) if bends else (None, None, ZERO, ZERO)
     if anew:
-        out, U, t = through_interface(o.hanging(), K, e)
+        out, U, t = through_interface(o.hanging(), K, J, e)
         o.put("U", U)
         o.keep(t=t)
         o.keep_hanging(out)
         with o.when("if (held) {"):
             before = Hanging(NO_MATRIX, o.get("B"), o.get("C"), NO_MATRIX, zero, zero)
-            o.keep_held(hold_interface(o.held(), before, o.get("K") if bends else None, o.get("U"), o.local("t")))
+            K, J = (o.get("K"), o.get("J")) if bends else (None, None)
+            o.keep_held(hold_interface(o.held(), before, K, J, o.get("U"), o.local("t")))
         return
     t = o.get("U") @ (e - o.local("b"))
     o.keep(t=t, a=o.local("a") + o.get("B") @ t, b=zero if K is None else e - K @ t)
@@ -583,10 +595,9 @@ def outward_code() -> str:
         with o.when("if (held) {"):
             o.keep(t=o.local("t") + o.get("Y") @ o.local("u"))
         with o.when("if ({0}) {{", o.get("bar") > 0.0):
-            e, K, omega = o.get("e"), o.get("K"), o.local("o")
-            t = o.local("t") + e + K @ omega
-            turn = o.get("U") @ t
-            o.put("moment", o.get("moment") + e - K @ (turn - omega))
+            e = o.get("e") + o.get("J") @ o.local("o")
+            turn = o.get("U") @ (o.local("t") + e)
+            o.put("moment", o.get("moment") + e - o.get("K") @ turn)
             o.keep(o=turn)
         with o.when("else {"):
             o.keep(o=o.get("U") @ o.local("t"))

@@ -103,7 +103,8 @@ class RopeWork:
     B: wp.array2d(dtype=mat33)
     C: wp.array2d(dtype=mat33)
     U: wp.array2d(dtype=mat33)  # (D + K)⁻¹
-    K: wp.array2d(dtype=mat33)  # Δt² times the stiffness of the interface, world axes
+    K: wp.array2d(dtype=mat33)  # by how much the moment of the interface falls as its element turns, world axes
+    J: wp.array2d(dtype=mat33)  # by how much it grows as the element before does
     bias: wp.array2d(dtype=vec3)
     X: wp.array2d(dtype=mat33)  # of a held last point (`equations.Held`)
     Y: wp.array2d(dtype=mat33)

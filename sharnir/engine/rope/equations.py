@@ -7,7 +7,7 @@ the distances of its points along them (its length, where it is taut).
     row           r_{j+1} − r_j − s₁ d₁ = 0               δv_{j+1} = δv_j + s₁ φ × d₁ + c (+ σ d₁ where it is slack)
     point         m (v₁ − v₀) + f_j − f_{j−1} = Δt F
     element       L₁ − L₀ + b × f_j − M_j + M_{j+1} = Δt τ,    b = ½ (s₀ d₀ + s₁ d₁)
-    interface     M_j = Δt M(q),                          δM_j = e − K (φ_j − φ_{j−1})
+    interface     M_j = Δt M(q),                          δM_j = e − K φ_j + J φ_{j−1}
 
 What hangs on a point needs there impulse and moment that are linear in δv and φ, by four matrices A, B, C, D: f = A δv + B φ + a,
 M = C δv + D φ + b. They are not symmetric: an element moves its points by d₁, and these turn it by b.
@@ -215,6 +215,34 @@ def gradient_of(p: Quaternion, b: Bend, EI: Scalar, GJ: Scalar) -> Vector:
     return by_turn(p, Vector(x * across, y * across, about * p.w), -(about * p.v.z))
 
 
+def strain_gradient(p: Quaternion, b: Bend, y: Vector) -> Vector:
+    """Bᵀ y, B the derivative of e by a turn on the left of p."""
+    both = b.C * (p.v.x * y.x + p.v.y * y.y) + b.k * y.z
+    about = b.T * y.z
+    return by_turn(p, Vector(b.E * y.x + p.v.x * both, b.E * y.y + p.v.y * both, about * p.w), -(about * p.v.z))
+
+
+def gradient_slope(p: Quaternion, b: Bend, EI: Scalar, GJ: Scalar) -> Matrix:
+    """The derivative of `gradient_of` by a turn on the left of p, of bends up to `LINEAR`; near it beyond."""
+    x, y, z, w = p.entries()
+    per = 1.0 / maximum(z * z + w * w, FOLDED)
+    s2, bends = x * x + y * y, EI * b.E
+    across = bends * (b.E + b.C * s2) + GJ * b.z * b.k
+    steeper = EI * b.C * (b.E + b.C * s2) + bends * 2.0 * per * sqrt(per)  # dacross = this (x dx + y dy)
+    about = GJ * b.z * b.T
+    D, D_w = Vector(x * across, y * across, about * w), -(about * z)
+    columns = []
+    for k in range(3):
+        turn = Vector(*(float(n == k) * 0.5 for n in range(3)))
+        v, dw = turn * w + cross(turn, p.v), -dot(turn, p.v)
+        d = x * v.x + y * v.y
+        more, twisted = steeper * d, GJ * b.T * (b.T * (w * v.z - z * dw)) + about * b.T * d
+        dD = Vector(v.x * across + x * more, v.y * across + y * more, about * dw + twisted * w)
+        dD_w = -(about * v.z) - twisted * z
+        columns.append((D * dw + dD * w + cross(v, D) + cross(p.v, dD) - v * D_w - p.v * dD_w) * 0.5)
+    return Matrix([list(c) for c in columns]).T
+
+
 def stiffness_of(R: Matrix, p: Quaternion, b: Bend, EI: Scalar, GJ: Scalar, straight: Scalar) -> Matrix:
     """R Bᵀ K B Rᵀ, B the derivative of e by a turn on the left of p; symmetric.
 
@@ -231,27 +259,90 @@ def stiffness_of(R: Matrix, p: Quaternion, b: Bend, EI: Scalar, GJ: Scalar, stra
     return scaled(outer(x_, x_) + outer(y_, y_), EI) + scaled(outer(z_, z_), GJ)
 
 
-def mean_moment(
-    R: Matrix, turn_a: Vector, turn_b: Vector, e0: Vector, e1: Vector, g0: Vector, g1: Vector,
-    EI: Scalar, GJ: Scalar, late: Scalar, small: Scalar,
-) -> Vector:  # fmt: skip
-    """l̄ times the mean moment on element b against a in a step, world axes; R of a at the start, V = ½ e·Ke/l̄, l̄ g its slope.
+class Turning(NamedTuple):
+    """Of a step, at an interface between elements a and b: their turns, strains and slopes of the energy at start and end.
+
+    V = ½ e·Ke/l̄ is the energy, g/l̄ its slope by a turn of b against a, in the axes of a; `late` is the time of damping over Δt,
+    and ϑ − ½; `small` keeps what is exact finite where nothing turns.
+    """
+
+    a: Vector
+    b: Vector
+    e0: Vector
+    e1: Vector
+    g0: Vector
+    g1: Vector
+    EI: Any
+    GJ: Any
+    late: Any
+    small: Any
+
+    @property
+    def change(self) -> Vector:
+        """e₁ − e₀."""
+        out: Vector = self.e1 - self.e0
+        return out
+
+    @property
+    def grown(self) -> Scalar:
+        """l̄ times what the energy grows by, and damping takes."""
+        change = self.change
+        x = (self.e0 + self.e1) * 0.5 + change * self.late
+        out: Scalar = self.EI * (x.x * change.x + x.y * change.y) + self.GJ * x.z * change.z
+        return out
+
+    @property
+    def against(self) -> Vector:
+        """Δ = θ_b − θ_a."""
+        out: Vector = self.b - self.a
+        return out
+
+    @property
+    def size(self) -> Scalar:
+        """1/(1 + ¼ θ_a·θ_b)."""
+        return 1.0 / maximum(dot(self.a, self.b) * 0.25 + 1.0, 0.1)
+
+    def back(self, R: Matrix) -> Vector:
+        """The mean slope, world axes; R of a at the start."""
+        out: Vector = R @ (self.g1 * (self.late + 0.5) + self.g0 * (0.5 - self.late))
+        return out
+
+    def moment(self, back: Vector) -> tuple[Vector, Scalar]:
+        """−(`back` + ½ θ̂ × `back`) `size`, θ̂ the mean of both turns, and the part of Δ in it beyond what does the work."""
+        M = (back + cross((self.a + self.b) * 0.25, back)) * -self.size
+        D = self.against
+        return M, (dot(M, D) + self.grown) / (dot(D, D) + self.small)
+
+
+def mean_moment(R: Matrix, x: Turning) -> Vector:
+    """l̄ times the mean moment on element b against a in a step, world axes; R of a at the start.
 
     Both turn by θ_a and θ_b, so that the one turns against the other, in a's old axes, by the Cayley vector
-    R_aᵀ (E − ½[θ̂]×) Δ/(1 + ¼ θ_a·θ_b), Δ = θ_b − θ_a, θ̂ their mean. V grows by K ē·(e₁ − e₀)/l̄, to which damping adds
-    K late (e₁ − e₀)²/l̄ (`late` = its time over Δt, and ϑ − ½). M·Δ = −(both) is met by the mean of the gradients at start and end
-    but for a third order in Δ, and exactly by a correction along Δ. `small` keeps that finite where nothing turns.
+    R_aᵀ (E − ½[θ̂]×) Δ/(1 + ¼ θ_a·θ_b). V grows by K ē·(e₁ − e₀)/l̄, to which damping adds K late (e₁ − e₀)²/l̄. M·Δ = −(both) is
+    met by the mean of the gradients at start and end but for a third order in Δ, and exactly by a correction along Δ.
     """
-    change = e1 - e0
-    x = (e0 + e1) * 0.5 + change * late
-    grown = EI * (x.x * change.x + x.y * change.y) + GJ * x.z * change.z
-    back = R @ (g1 * (late + 0.5) + g0 * (0.5 - late))
-    half = (turn_a + turn_b) * 0.5
-    k = 1.0 / maximum(dot(turn_a, turn_b) * 0.25 + 1.0, 0.1)
-    M = (back + cross(half, back) * 0.5) * -k
-    D = turn_b - turn_a
-    out: Vector = M - D * ((dot(M, D) + grown) / (dot(D, D) + small))
+    M, more = x.moment(x.back(R))
+    out: Vector = M - x.against * more
     return out
+
+
+def moment_slopes(R: Matrix, R1: Matrix, x: Turning, p: Quaternion, b: Bend, flips: Scalar, end: Scalar) -> tuple[Matrix, Matrix]:
+    """−∂/∂φ_b and ∂/∂φ_a of `mean_moment`: R1 of a at the end, p and b there; `flips` −1 where e₁ is that of b turned over."""
+    D, k, back = x.against, x.size, x.back(R)
+    M, more = x.moment(back)
+    per = 1.0 / (dot(D, D) + x.small)
+    turns = R @ scaled(gradient_slope(p, b, x.EI, x.GJ), (x.late + 0.5) * -k * end) @ R1.T
+    turns = turns + cross_times((x.a + x.b) * 0.25, turns)
+    stretched = x.e1 + x.change * (2.0 * x.late)
+    work = R1 @ strain_gradient(p, b, Vector(x.EI * stretched.x, x.EI * stretched.y, x.GJ * stretched.z) * (flips * end))
+    rest = M - D * (2.0 * more)
+    out = []
+    for own, other, sign in ((x.b, x.a, 1.0), (x.a, x.b, -1.0)):
+        T = scaled(Matrix(IDENTITY.rows) - scaled(skew(own), 0.5) + scaled(outer(own, own), 0.25), end)
+        by = scaled(cross_times(back, T) - outer(M, along_row(other, T)), 0.25 * k * sign) + turns
+        row = along_row(D, by) + along_row(rest, T) + work
+        out.append(scaled(by - scaled(T, more) - outer(D * per, row), -1.0))
+    return out[0], out[1]
 
 
 # ---- elimination -------------------------------------------------------------------------------------------------------------
@@ -268,19 +359,19 @@ class Hanging(NamedTuple):
     b: Vector
 
 
-def through_interface(x: Hanging, K: Matrix | None, e: Vector) -> tuple[Hanging, Matrix, Vector]:
+def through_interface(x: Hanging, K: Matrix | None, J: Matrix | None, e: Vector) -> tuple[Hanging, Matrix, Vector]:
     """Eliminate φ of an element by its interface, K None where nothing bends: x in the φ of the element before; U and t.
 
-    φ = U (e − b + K φ_before − C δv), U = (D + K)⁻¹.
+    φ = U (e − b + J φ_before − C δv), U = (D + K)⁻¹.
     """
-    if K is None:
+    if K is None or J is None:
         U = x.D.inverse()
         t = U @ -x.b
         return Hanging(x.A - x.B @ (U @ x.C), NO_MATRIX, NO_MATRIX, NO_MATRIX, x.a + x.B @ t, ZERO), U, t
     U = (x.D + K).inverse()
     t = U @ (e - x.b)
-    UC, UK = U @ x.C, U @ K
-    out = Hanging(x.A - x.B @ UC, x.B @ UK, K @ UC, K - K @ UK, x.a + x.B @ t, e - K @ t)
+    UC, UJ = U @ x.C, U @ J
+    out = Hanging(x.A - x.B @ UC, x.B @ UJ, K @ UC, J - K @ UJ, x.a + x.B @ t, e - K @ t)
     return out, U, t
 
 
@@ -325,11 +416,11 @@ class Held(NamedTuple):
     g: Vector
 
 
-def hold_interface(h: Held, x: Hanging, K: Matrix | None, U: Matrix, t: Vector) -> Held:
+def hold_interface(h: Held, x: Hanging, K: Matrix | None, J: Matrix | None, U: Matrix, t: Vector) -> Held:
     """`through_interface` of a held end; x before it."""
     UY = U @ h.Y
     QU = h.Q @ U
-    Y, Q = (NO_MATRIX, NO_MATRIX) if K is None else (K @ UY, QU @ K)
+    Y, Q = (NO_MATRIX, NO_MATRIX) if K is None or J is None else (K @ UY, QU @ J)
     return Held(h.X - x.B @ UY, Y, h.P - QU @ x.C, Q, h.G + QU @ h.Y, h.g + h.Q @ t)
 
 

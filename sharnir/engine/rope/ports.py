@@ -131,6 +131,7 @@ def take_clamps(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
             i = r[0].ropes.first[k] + r[0].state.segments[k, w]
             p[0].L[a, w] = root_of(r[0].work.K[i, w])
             r[0].work.K[i, w] = mat33(real(0.0))
+            r[0].work.J[i, w] = mat33(real(0.0))
 
 
 @wp.func

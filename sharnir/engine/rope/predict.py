@@ -179,6 +179,7 @@ def stiffnesses(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
         s[0].work.bar[i, w] = real(0.0)
         s[0].work.elastic[i, w] = vec3(real(0.0))
         s[0].work.K[i, w] = mat33(real(0.0))
+        s[0].work.J[i, w] = mat33(real(0.0))
         if l > real(0.0) and real(0.0) < EI + GJ:
             p = from_rest(a, b, s[0].ropes.rest[i] * l)
             m = wp.quat_rotate(a, bend_gradient(p, EI, GJ)) * (real(-1.0) / l)
@@ -192,6 +193,7 @@ def stiffnesses(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
             straight = wp.length_sq(s[0].ropes.rest[i]) == real(0.0)
             K = turning_stiffness(a, p, EI, wp.max(GJ, TWIST * EI), real(1.0) / l, straight)
             s[0].work.K[i, w] = K * (s[0].kick[w] * (dt * new + s[0].ropes.damping[k, w]))
+            s[0].work.J[i, w] = s[0].work.K[i, w]
         a = b
 
 

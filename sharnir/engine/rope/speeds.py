@@ -36,6 +36,7 @@ def at_pose(s: wp.array(dtype=RopeStep), k: int, w: int):
         s[0].work.damp[i, w] = real(0.0)
         s[0].work.bar[i, w] = real(0.0)
         s[0].work.K[i, w] = mat33(real(0.0))
+        s[0].work.J[i, w] = mat33(real(0.0))
         s[0].work.e[i, w] = vec3(real(0.0))
         s[0].work.c[i, w] = vec3(real(0.0))
         s[0].work.v[i, w] = s[0].state.velocity[i, w]

@@ -33,6 +33,7 @@ HUNG_SIZE, END_SIZE = sum(HUNG.values()), ROWS[ROPE] * PER_ROW
 CROSS_SIZE = 2 * ROWS[ROPE] ** 2  # of two holds of a rope: what rows of the second do to those of the first, then the reverse
 JOINTS = 3  # what velocities are projected for, beside `rope.energy_bodies`
 HARDLY = 0.5 * FARTHEST  # change of ropes, at most, with which passes go on
+SYMMETRIC_RATE = 1 / 50  # by which symmetric factors reduce the error of ropes at best: one change that fell more is chance
 UNMET = 1e-3  # change of the last pass of a step that was not made to its end, at least
 ROUNDS = 60  # in which velocities are projected, at most, until no element of a rope is pressed
 TABLES = f"""#define hung(i, k) both.hung.data[({HUNG_SIZE}*(i) + (k))*worlds + w]
@@ -350,6 +351,7 @@ class RopedLawTree(LawLoopTree):
     """Code that loops over the links of any forest, with ropes, rows beside it and laws that are rows; by symmetric factors."""
 
     make_rows = RopedLawRows
+    best_rate = SYMMETRIC_RATE
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)

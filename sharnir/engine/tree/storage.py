@@ -177,13 +177,13 @@ def numbers(x: Any) -> list[Any]:
     return x.entries() if hasattr(x, "entries") else [x]
 
 
-def is_converged(first: Any, change: Any, before: Any, tolerance: Any, rounding: Any) -> Any:
+def is_converged(first: Any, change: Any, before: Any, tolerance: Any, rounding: Any, best_rate: float = BEST_RATE) -> Any:
     """Whether what is left after the last two changes of an iteration is below a tolerance: no iteration is for checking alone.
 
     Changes that are small and do not fall any more are rounding.
     """
     small = change * FIRST_RATE <= tolerance
-    falls = change * maximum(change, before * BEST_RATE) <= tolerance * before
+    falls = change * maximum(change, before * best_rate) <= tolerance * before
     return (first & small) | (not_(first) & (falls | ((change <= rounding) & (change * 4.0 > before))))
 
 
@@ -484,6 +484,7 @@ class Emitted(Stage):
     program: Program
     second_gear: Any = None  # `exact`, where the code has it
     begins = False  # whether velocities that do not fit the joints may be given
+    best_rate = BEST_RATE
     leaves = False  # whether iterations that contract slowly are left to other code
     any_acts: Any  # whether laws act on some axis
     links: Any
@@ -517,7 +518,8 @@ class Emitted(Stage):
                 p.say(f"stale = pass > 1 && !(change <= real({STALE_WITH_ROPES if self.ropes else 0.5})*before);")
             settled: Any = value("(changed == 0)", "bool") if laws else True
             change, before = p.read("change"), p.read("before")
-            p.leave(is_converged(value("(pass == 0)", "bool"), change, before, value("tolerance"), value("rounding")) & settled)
+            limits = value("tolerance"), value("rounding"), self.best_rate
+            p.leave(is_converged(value("(pass == 0)", "bool"), change, before, *limits) & settled)
             p.say(f"const bool diverges = !(change < real({FARTHEST}));")
             if self.second_gear:
                 settled_text = "changed == 0 && " if laws else ""
