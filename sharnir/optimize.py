@@ -1,9 +1,7 @@
 """Motions that cost least, found by the exact derivative of steps (`Simulation.linearize`).
 
-plan = sh.optimize.ilqr(sim, 150, goal=[0.0, np.pi], inputs=["rail"], limits=20.0)
-for t in range(plan.steps):  # the plan, with feedback that holds it
-    plan.act(sim, t)
-    sim.step()
+`plan = sh.optimize.ilqr(sim, 150, goal=[0.0, np.pi], inputs=["rail"], limits=20.0)` finds one, and `plan.act(sim, t)` before each
+step t follows it, with feedback that holds it.
 """
 
 from __future__ import annotations
