@@ -265,6 +265,8 @@ def take(sim: Owner) -> Snapshot:
         out["wind"] = sim._air.wind.copy()
     out |= sim._sensors.state()
     out["solver"] = np.frombuffer(scheme_of(sim).encode(), np.uint8)
+    if getattr(sim.solver, "handed_over", False):
+        out["handed_over"] = np.array(True)
     out |= {"dt": np.array(sim.dt), "gravity": np.array(sim.gravity), "epoch": np.array(sim._epoch)}
     return out
 
@@ -369,6 +371,8 @@ def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
     """Continue from a snapshot of this scene."""
     snapshot, values, fresh = check(sim, snapshot, known)
     with LOCK:
+        if hasattr(sim.solver, "take_up"):
+            sim.solver.take_up("handed_over" in snapshot)
         sim.gravity = snapshot.get("gravity")
         if sim._air is not None and "wind" in snapshot and snapshot["wind"].shape == (sim.worlds, 3):
             sim._air.wind = np.array(snapshot["wind"], float)

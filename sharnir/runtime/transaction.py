@@ -167,6 +167,11 @@ class Transaction:
             self._solver.restart()
             raise
         new = np.flatnonzero((failed != 0) & (before == 0))
+        if (failed[new] < 0).any() and self._hand_over():
+            self._kept.take_back()
+            self._solver.alarm.zero_()
+            self._solver.restart()
+            return self._advance_worlds(n, how)
         if len(new) and n > 1:  # step by step, to the one that fails; the others do again what they did
             self._kept.take_back()
             self._solver.alarm.zero_()
@@ -198,8 +203,16 @@ class Transaction:
             return
         seen = sight(sim, code - int(DIVERGED)) if code >= DIVERGED else ""
         self._take_back()
+        if code < 0 and self._hand_over():
+            self._attempt(1, how)
+            return
         self._forget_once()
         raise failure(sim, code, seen)
+
+    def _hand_over(self) -> bool:
+        """Whether a step that could not be made may be made otherwise."""
+        hand_over = getattr(self._solver, "hand_over", None)
+        return hand_over is not None and hand_over()
 
     def _take_back(self) -> None:
         """The state as it was before the last call."""

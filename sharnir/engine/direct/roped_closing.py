@@ -19,6 +19,7 @@ from sharnir.engine.direct.roped_data import (
     start_bodies,
 )
 from sharnir.engine.direct.roped_holds import couple_rows, first_link, stand_hold
+from sharnir.engine.direct.roped_touch import part_points
 from sharnir.engine.direct.roped_winch import displace_winch, stand_winch_closing
 from sharnir.engine.rope.data import BODY, LOOP, ROPE, RopeStep
 from sharnir.engine.rope.energy import (
@@ -90,7 +91,11 @@ def roped_stand_closing(x: wp.array(dtype=RopedTree), w: int, h: real):
                 gap = seek_closed(s, i, w)
                 s[0].work.c[i, w] = gap / h
                 x[0].open[w] = wp.max(x[0].open[w], wp.length(gap))
+    if x[0].touches == 1:
+        x[0].open[w] = wp.max(x[0].open[w], part_points(x, w, h))
+        x[0].presses[w] = x[0].overlaps[w]
     eliminate_ropes(x, w, True, real(0.0))
+    x[0].presses[w] = 0
     clear_hung(x, w, HUNG)
     scale = real(0.5) * h
     for k in range(s[0].ropes.count):
@@ -146,8 +151,9 @@ def roped_raise(x: wp.array(dtype=RopedTree), w: int):
 
 @wp.func
 def roped_slow(x: wp.array(dtype=RopedTree), w: int):
-    """Ropes are slowed as the slowest of the links that hold them."""
+    """Ropes are slowed as the slowest of the links that hold them; nothing overlaps any more."""
     s = x[0].rope
+    x[0].overlaps[w] = 0
     for k in range(s[0].ropes.count):
         part = real(1.0)
         for hold in range(-1, x[0].holds):

@@ -8,6 +8,7 @@ impulses are times ½h.
 
 import warp as wp
 
+from sharnir.collision.data import Collision
 from sharnir.core.spatial import unit
 from sharnir.core.types import mat33, real, vec3
 from sharnir.engine.rope.chain import bring_back, eliminate, follow
@@ -21,6 +22,7 @@ from sharnir.engine.rope.passes import tie_bodies
 from sharnir.engine.rope.reel import turn_drum
 from sharnir.engine.rope.slack import reel_element
 from sharnir.engine.rope.terms import skew
+from sharnir.engine.rope.touch_data import MOST, RopeTouch
 from sharnir.engine.rope.winch import drum_turn
 from sharnir.engine.tree.ropes import CROSS_SIZE, DRIVES, END_SIZE, GAP, HUNG_SIZE, JOINTS, LEADS, PER_ROW, RATE, SOFT, WINCH_SIZE
 from sharnir.engine.tree.row_storage import LINK_FIELDS
@@ -94,6 +96,16 @@ class RopedTree:
     again: wp.array(dtype=wp.int32)  # [world] 1: the next pass will do with the factors there are
     elapsed: wp.array(dtype=real)  # [world] s, parts of the step that were made
     lost: wp.array(dtype=real)  # [world] J, kinetic energy of ropes that a projection took
+    touches: wp.int32  # 1: ropes touch shapes; else these are none
+    touch: wp.array(dtype=RopeTouch)
+    collision: wp.array(dtype=Collision)
+    presses: wp.array(dtype=wp.int32)  # [world] 1 where contacts act in an elimination
+    turned: wp.array(dtype=wp.int32)  # [world] points of contact that changed their state in a pass,
+    turns: wp.array(dtype=wp.int32)  # and passes in which there were some
+    lagging: wp.array(dtype=wp.int32)  # [world] 2 where bounds of friction are those of the part before, 1 where they are to be
+    stood: wp.array(dtype=wp.int32)  # [world] passes since the part began
+    strikes: wp.array(dtype=wp.int32)  # [world] 1 where points come in that are to be stopped
+    overlaps: wp.array(dtype=wp.int32)  # [world] 1 where ropes overlap shapes after a part
     open: wp.array(dtype=real)  # [world] m, by which elements miss their points at most, where poses are closed
 
 
@@ -325,6 +337,20 @@ def mobility(x: wp.array(dtype=RopedTree), k: int, w: int, v: vec3, omega: vec3,
 
 
 @wp.func
+def press_points(x: wp.array(dtype=RopedTree), w: int, anew: bool):
+    """Impulses of contacts, and what their derivatives add to the inertia of points, for an elimination."""
+    s = x[0].rope
+    t = x[0].touch
+    for m in range(t[0].live[w]):
+        e = t[0].entry[m, w]
+        if t[0].column[e, w] > 0:
+            i = e / MOST
+            s[0].work.tie_p[i, w] = s[0].work.tie_p[i, w] - t[0].wanted[e, w]
+            if anew:
+                s[0].work.tie_A[i, w] = s[0].work.tie_A[i, w] + t[0].A[e, w]
+
+
+@wp.func
 def take_turns(x: wp.array(dtype=RopedTree), w: int):
     """Interfaces of clamped last ends, out of the elimination into rows."""
     s = x[0].rope
@@ -366,6 +392,9 @@ def eliminate_ropes(x: wp.array(dtype=RopedTree), w: int, anew: bool, per: real)
         clear_ties(s, k, w, anew)
     if anew:
         take_turns(x, w)
+    if x[0].touches == 1:
+        if x[0].presses[w] == 1:
+            press_points(x, w, anew)
     if per > real(0.0):
         pull_holds(x, w, per)
     for o in range(s[0].ropes.count):

@@ -22,6 +22,7 @@ from sharnir.engine.direct.roped_data import (
     start_bodies,
 )
 from sharnir.engine.direct.roped_holds import couple_rows, first_link, hang_hold, report_hold
+from sharnir.engine.direct.roped_touch import ask_contacts, begin_contacts, look_at_ends, overlaps_far, take_impulses
 from sharnir.engine.direct.roped_winch import hang_winch, note_drums, note_winches
 from sharnir.engine.rope.data import BODY
 from sharnir.engine.rope.energy import (
@@ -42,11 +43,17 @@ from sharnir.engine.rope.energy_bodies import (
 )
 from sharnir.engine.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, take_slack, widest_gap
 from sharnir.engine.rope.terms import skew
+from sharnir.engine.rope.touch_pairs import pair_gap
 from sharnir.engine.tree.runtime import recall_triple
 
 GO_ON, ANEW, GIVE_UP = (wp.constant(k) for k in range(3))  # passes go on, begin anew, or do not converge
 STALLED, LONGEST = wp.constant(4), wp.constant(20)  # stalls, and passes, after which passes do not converge,
 MORE = wp.constant(real(8.0))  # unless so many more will do
+NOT, BEGINS, LAGS = (wp.constant(k) for k in range(3))  # whether bounds of friction are those of the part before
+SHORT = wp.constant(real(0.03))  # of a step: parts
+SETTLES = wp.constant(12)  # passes in which directions of sliding may be found, changes of speeds as large as they may be
+ANY = wp.constant(real(1.0e9))  # m/s
+TURNS = wp.constant(30)  # passes of a part in which points of contact change their state, at most
 FINE = wp.constant(real(1.0e-6))  # relative to the speeds: a change from which on elements are judged in every pass,
 NEAR = wp.constant(real(100.0 if EPSILON > 1.0e-10 else 0.0))  # or in single precision this, times what passes may leave: one
 # that leaves more may be the last, but none without it
@@ -62,15 +69,22 @@ def roped_begin(x: wp.array(dtype=RopedTree), w: int):
     start_bodies(x, w)
     note_drums(s, w)
     if x[0].verdict[w] != ANEW:
+        x[0].lagging[w] = NOT
+    if x[0].verdict[w] != ANEW or x[0].lagging[w] == BEGINS:
+        x[0].lagging[w] = 2 * x[0].lagging[w]
         take_slack(s, w)
         x[0].judged[w] = 0
         x[0].tries[w] = TRIES
         x[0].fewest[w] = 1 << 30
         x[0].all[w] = 1
         x[0].stuck[w] = 0
+        x[0].turns[w] = 0
     for k in range(s[0].ropes.count):
         start_rope(s, k, w)
         start_speeds(s, k, w)
+    if x[0].touches == 1:
+        begin_contacts(x, w)
+        x[0].stood[w] = 0
     x[0].stalls[w] = 0
     x[0].last[w] = real(0.0)
     x[0].again[w] = 0
@@ -80,11 +94,19 @@ def roped_begin(x: wp.array(dtype=RopedTree), w: int):
 def roped_inward(x: wp.array(dtype=RopedTree), w: int):
     """What ropes miss, eliminated towards the links, and rows of their last ends."""
     s = x[0].rope
-    anew = x[0].again[w] == 0
+    anew = bool(x[0].again[w] == 0)
     end_poses(x, w)
     mean_arms(s, w)
+    if x[0].touches == 1:
+        anew = True
+        x[0].turned[w] = 0
+        if x[0].stood[w] > 0:
+            x[0].turned[w] = look_at_ends(x, w)
+        ask_contacts(x, w)
+        x[0].presses[w] = 1
     rope_misses(s, w, int(anew))
     eliminate_ropes(x, w, anew, real(0.0))
+    x[0].presses[w] = 0
     clear_hung(x, w, wp.where(anew, HUNG, 6))
     for k in range(s[0].ropes.count):
         if s[0].ropes.kind[2 * k] == BODY:
@@ -143,9 +165,13 @@ def roped_follow(x: wp.array(dtype=RopedTree), w: int, made: int, changed: int) 
     for k in range(s[0].ropes.count):
         change = worse(change, s[0].work.change[k, w])
         scale = wp.max(scale, s[0].work.speed[k, w])
+    if x[0].touches == 1:
+        x[0].turned[w] = x[0].turned[w] + take_impulses(x, w, wp.where(x[0].stood[w] < 2, ANY, real(3.0) * change))
     rounding = (ropes_length(s, w) + far) * (real(EPSILON) / h)
     enough = wp.max(s[0].settings.tolerance[0] * scale, LEFT * rounding)
     judge_passes(x, w, change, scale, enough, made, changed)
+    if x[0].touches == 1:
+        judge_contacts(x, w)
     x[0].last[w] = change
     if change <= enough:
         return real(0.0)
@@ -183,6 +209,27 @@ def judge_passes(x: wp.array(dtype=RopedTree), w: int, change: real, scale: real
 
 
 @wp.func
+def judge_contacts(x: wp.array(dtype=RopedTree), w: int):
+    """Points of contact that changed their state ask for another pass; not for ever.
+
+    Where passes do not meet in a short part they begin anew with bounds of friction as they were before.
+    """
+    x[0].stood[w] = x[0].stood[w] + 1
+    if x[0].stood[w] < SETTLES:
+        x[0].stalls[w] = 0
+    if x[0].turned[w] > 0:
+        x[0].wrong[w] = x[0].wrong[w] + 1
+        x[0].stalls[w] = 0
+        x[0].turns[w] = x[0].turns[w] + 1
+        if x[0].turns[w] > TURNS:
+            x[0].verdict[w] = GIVE_UP
+    short = x[0].rope[0].h[w] < SHORT * x[0].rope[0].settings.dt[0]
+    if x[0].verdict[w] == GIVE_UP and x[0].lagging[w] == NOT and short and x[0].touch[0].live[w] > 0:
+        x[0].lagging[w] = BEGINS
+        x[0].verdict[w] = ANEW
+
+
+@wp.func
 def judge_elements(x: wp.array(dtype=RopedTree), w: int, scale: real, off: real):
     """Elements that are not slack or taut as they were taken to be change over, all of them or one."""
     s = x[0].rope
@@ -200,7 +247,7 @@ def judge_elements(x: wp.array(dtype=RopedTree), w: int, scale: real, off: real)
 
 @wp.func
 def roped_look(x: wp.array(dtype=RopedTree), w: int) -> int:
-    """Ropes where passes left them; 1 where these met on what is no step."""
+    """Ropes where passes left them; 1 where these met on what is no step, or where ropes come near ropes."""
     s = x[0].rope
     end_poses(x, w)
     mean_arms(s, w)
@@ -210,6 +257,14 @@ def roped_look(x: wp.array(dtype=RopedTree), w: int) -> int:
     for k in range(s[0].ropes.count):
         if turns_far(s, k, w):
             return 1
+    if x[0].touches == 1:
+        if s[0].h[w] > SHORT * s[0].settings.dt[0] and overlaps_far(x, w):
+            return 1
+        for p in range(x[0].touch[0].pairs[w]):
+            pair_gap(s, x[0].touch, p, w)
+            radius = s[0].ropes.radius[x[0].touch[0].rope_of[x[0].touch[0].pair_a[p, w]]]
+            if x[0].touch[0].gap[x[0].touch[0].base + p, w] < radius:
+                return 1
     return 0
 
 

@@ -20,6 +20,7 @@ from sharnir.engine.direct.roped_data import (
     start_bodies,
 )
 from sharnir.engine.direct.roped_holds import couple_rows, stand_hold
+from sharnir.engine.direct.roped_touch import release_points, strike_points
 from sharnir.engine.direct.roped_winch import note_drums, stand_winch
 from sharnir.engine.rope.data import BODY, RopeStep
 from sharnir.engine.rope.energy import (
@@ -66,6 +67,10 @@ def roped_stand(x: wp.array(dtype=RopedTree), w: int, h: real):
             settle_ends(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, what)
         for k in range(s[0].ropes.count):
             settle_rows(s, k, w, what)
+    if x[0].touches == 1:
+        x[0].presses[w] = int(what == SNAPS and x[0].strikes[w] > 0)
+        if x[0].presses[w] == 1:
+            strike_points(x, w)
     eliminate_ropes(x, w, True, real(0.0))
     clear_hung(x, w, HUNG)
     for k in range(s[0].ropes.count):
@@ -112,6 +117,10 @@ def roped_settle(x: wp.array(dtype=RopedTree), w: int) -> int:
     found = int(0)
     for k in range(s[0].ropes.count):
         found = found + open_pushed(s, k, w, int(what == SNAPS))
+    if x[0].touches == 1:
+        if x[0].presses[w] == 1:
+            found = found + release_points(x, w)
+        x[0].presses[w] = 0
     if found > 0:
         return found
     lost = rope_energy(s, w)

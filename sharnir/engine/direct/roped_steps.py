@@ -15,6 +15,8 @@ from sharnir.engine.rope.data import ROPE as HUNG_ON
 from sharnir.engine.rope.energy_kernels import note_velocities
 from sharnir.engine.rope.kernels import ropes_untouched
 from sharnir.engine.rope.solver import PASSES, TOLERANCE, rope_settings, rope_step, shared
+from sharnir.engine.rope.touch_data import RopeTouch
+from sharnir.engine.rope.touch_tables import near_at_start
 from sharnir.engine.sleep import fall_asleep, wake_by_caller
 from sharnir.engine.tree.closures import ROPE, WINCH, Closure, RowTables
 from sharnir.engine.tree.forest import GROUND
@@ -23,7 +25,7 @@ from sharnir.engine.tree.ropes import CROSS_SIZE, END_SIZE, HUNG_SIZE, WINCH_SIZ
 from sharnir.engine.tree.row_storage import LINK_FIELDS, PER_ROW, WORK
 from sharnir.engine.tree.runtime import CPP, TreeStep
 from sharnir.engine.tree.storage import ROW, ROW_APART, TOGETHER
-from sharnir.model.model import DYNAMIC, Control, Model, State, fill
+from sharnir.model.model import DYNAMIC, FIXED, Control, Model, State, fill
 from sharnir.model.rope_state import ROPE_STATE_FIELDS, RopeState
 
 MODULES = ("sharnir.trees_roped", "sharnir.trees_roped_touching")  # the second with contacts
@@ -67,6 +69,16 @@ def holds_of(ropes: Any, plan: Any) -> list[tuple[int, int, int, int]]:
     return out + [(int(TURN), k, -1, plan.link_of[int(body[k, 1])]) for k in held if clamp[k, 1]]
 
 
+def touches_alone(model: Model) -> bool:
+    """Whether ropes of a model may be stepped here as long as they come near no rope: all else that they touch does not move.
+
+    Of one world: others would be handed over with the first that comes to this.
+    """
+    moving = {shape.body for shape in model.collision.shapes if model.bodies.motion.numpy()[shape.body] != FIXED}
+    known = wp.get_device(model.device).is_cpu and PRECISION == "double" and model.worlds == 1
+    return known and all(moving <= r.apart for r in model.ropes.described if r.collide) and near_at_start(model) == 0
+
+
 def ends_of(ropes: Any, plan: Any) -> list[Closure]:
     """Where links hold ropes beside their first ends, and winches."""
     link_of = plan.link_of
@@ -88,12 +100,14 @@ def drum_of(plan: Any, joint: int) -> int:
 
 
 def bind(
-    t: Any, tables: RowTables, model: Model, state: State, control: Control, plan: Any, caps: tuple[Any, Any]
+    t: Any, tables: RowTables, model: Model, state: State, control: Control, plan: Any, caps: tuple[Any, Any],
+    touch: tuple[Any, Any] | None,
 ) -> tuple[Any, Any]:  # fmt: skip
     """The structure for the trees' structure t and these arrays, and what keeps those alive that are its own.
 
     Args:
         caps: passes of a part of a step, and tolerance, as of `SolverRope`; None: as there.
+        touch: where ropes touch shapes: `RopeTouch`, and the collider's array on the device.
     """
     ropes, device, worlds = model.ropes, model.device, model.worlds
     settings: Any = RopeSettings()
@@ -108,6 +122,8 @@ def bind(
     table.exact = 1
     if table.ties:
         table.tie_kind = wp.full(table.ties, PORT, dtype=wp.int32, device=device)
+    if touch is not None:  # surfaces act on a rope's points as what is tied to them does
+        table.tied = wp.full(table.count, 1, dtype=wp.int32, device=device)
     s.ropes = table
     fill(s.work, model, 2 * ropes.count, "end_arm")
     fill(s.work, model, table.ties, "tie_end")
@@ -146,14 +162,9 @@ def bind(
     columns = np.array(holds, int).reshape(-1, 4).T
     x.hold_kind, x.hold_rope, x.hold_tie, x.hold_link = (ints(column) for column in columns)
     x.hold_of = ints([of_last.get(k, -1) for k in range(ropes.count)])
-    place = [rows[ROPE, n] for n in range(len(holds))]
     bases, roots = bases_of(ropes)
     x.base, x.root, x.rank = ints(bases), ints(roots), ints(np.argsort(ropes.table.order.numpy()))
-    root = [roots[k] for _, k, _, _ in holds]
-    pairs = [(a, b) for a in range(x.holds) for b in range(x.holds) if root[a] == root[b] and place[a] > place[b]]
-    x.pairs, x.pair_a, x.pair_b = len(pairs), ints([a for a, _ in pairs]), ints([b for _, b in pairs])
-    x.pair_row = ints([place[n] for pair in pairs for n in pair])
-    x.cross = wp.zeros((CROSS_SIZE * len(pairs), worlds), dtype=real, device=device)
+    bind_pairs(x, [roots[k] for _, k, _, _ in holds], [rows[ROPE, n] for n in range(len(holds))], ints, worlds)
     fill(x, model, len(holds), "hold_by hold_K hold_J axes")
     drum = [drum_of(plan, joint) if joint >= 0 else GROUND for joint in winch]
     hung = kind.reshape(-1, 2)[columns[1], 0] == HUNG_ON
@@ -163,9 +174,26 @@ def bind(
     x.ends = wp.zeros((END_SIZE * len(holds), worlds), dtype=real, device=device)
     fill(x, model, len(bodies), "mean_l mean_a")
     fill(x, model, None, "what wrong judged tries fewest all stuck stalls verdict last again elapsed lost scaled open")
+    bind_touch(x, model, touch)
     x.tree = alone(t, TreeStep, device)
     x.rope, x.safe = alone(s, RopeStep, device), alone(safe, RopeStep, device)
     return x, (s, safe)
+
+
+def bind_pairs(x: Any, root: list[int], place: list[int], ints: Any, worlds: int) -> None:
+    """Pairs of holds of ropes with one root, which one mobility couples; place: where the row of each is."""
+    pairs = [(a, b) for a in range(x.holds) for b in range(x.holds) if root[a] == root[b] and place[a] > place[b]]
+    x.pairs, x.pair_a, x.pair_b = len(pairs), ints([a for a, _ in pairs]), ints([b for _, b in pairs])
+    x.pair_row = ints([place[n] for pair in pairs for n in pair])
+    x.cross = wp.zeros((CROSS_SIZE * len(pairs), worlds), dtype=real, device=x.pair_row.device)
+
+
+def bind_touch(x: Any, model: Model, touch: tuple[Any, Any] | None) -> None:
+    """What ropes touch, if they do."""
+    fill(x, model, None, "presses turned turns lagging stood strikes overlaps")
+    x.touches = int(touch is not None)
+    if touch is not None:
+        x.touch, x.collision = alone(touch[0], RopeTouch, model.device), touch[1]
 
 
 # ---- steps -------------------------------------------------------------------------------------------------------------------

@@ -26,9 +26,10 @@ class RopesOnTrees:
     Args:
         solver: which has the model, laid out for trees, and the settings.
         iterations, tolerance: see `SolverRope`.
+        touching: points of contact of ropes that steps in joint coordinates left.
     """
 
-    def __init__(self, solver: Solver, iterations: int | None, tolerance: float | None) -> None:
+    def __init__(self, solver: Solver, iterations: int | None, tolerance: float | None, touching: Any = None) -> None:
         self.model: Model = solver.model
         self.device, self._collider = solver.device, solver.collider
         self.iterations = PASSES if iterations is None else check_iterations(iterations, 1, "rope_iterations")
@@ -36,7 +37,9 @@ class RopesOnTrees:
         self.settings: Any = rope_settings(RopeSettings(), tolerance, [self.iterations], self.device)
         self.settings.dt, self.settings.gravity = solver.settings.dt, solver.settings.gravity
         self.kernel = energy_rope_steps if self.model.collision is None else TOUCHING
-        self.touching: Any = touch_table(self.model, None) if touches(self.model) else None
+        self.touching = touching
+        if touching is None and touches(self.model):
+            self.touching = touch_table(self.model, None)
 
     @property
     def ports(self) -> int:

@@ -90,7 +90,8 @@ class SolverDirect(TreeSolver):
         load_modules([kinematics.read_joints.module], self.device)
         self._tree = self._hang()
         self._check_winches()
-        self._trees = Trees(self) if Trees.cover(model) else None
+        self._covered = Trees.cover(model)
+        self._trees = Trees(self) if self._covered else None
         self.closing_iterations = check_iterations(closing_iterations, 1, "closing_iterations")
         self._ropes: Any = None
         self.rope_caps = rope_iterations, rope_tolerance
@@ -142,6 +143,37 @@ class SolverDirect(TreeSolver):
     def _lean(self) -> bool:
         """Whether steps are those of trees in joint coordinates; else ropes hang on bodies in them (`RopesOnTrees`)."""
         return self._trees is not None
+
+    def hand_over(self) -> bool:
+        """To be called after a step that could not be made, its start put back: whether other passes may make it, which all
+        further steps are left to. Ropes that touch go by joint coordinates as long as they come near no rope.
+        """
+        if self._trees is None or self._trees.touching is None:
+            return False
+        from sharnir.engine.direct.ropes import RopesOnTrees
+
+        touching, self._trees = self._trees.touching, None
+        self._ropes = RopesOnTrees(self, *self.rope_caps, touching)
+        self.rebind()
+        return True
+
+    @property
+    def handed_over(self) -> bool:
+        """Whether steps are left to other passes than those with which the first one began."""
+        return self._covered and self._trees is None
+
+    def take_up(self, handed_over: bool) -> None:
+        """To be called before a state is put back: it goes on by the passes that made it."""
+        if handed_over == self.handed_over:
+            return
+        if handed_over:
+            self.hand_over()
+            return
+        touching, self._ropes = self._ropes.touching, None
+        self._trees, self._was = Trees(self), None
+        self._trees.touching = touching
+        write(self.settings.iterations, self._caps(self._capped))
+        self.rebind()
 
     def _slack(self, gap: float) -> float:
         """How many times less finely velocities are met than they can be, where wider gaps count as closed."""

@@ -119,9 +119,14 @@ class Trees:
         self._generic: list[Any] | None = None  # launches of the code for any forest, where specialized code leaves steps to it
         self._told = False  # whether the user knows that laws changed
         self.closures = closures_of(self.plan) if self.plan.beside else []
+        self.touching: Any = None
+        """Points of contact of ropes, where these touch."""
         if self.model.ropes is not None:
             from sharnir.engine.direct.roped_steps import ends_of
+            from sharnir.engine.rope.touch_tables import touch_table, touches
 
+            if touches(self.model):
+                self.touching = touch_table(self.model, None)
             self.closures += ends_of(self.model.ropes, self.plan)
         self.loose = set(loose)
         m = self.model
@@ -133,19 +138,27 @@ class Trees:
     @staticmethod
     def cover(model: Model) -> bool:
         """Whether all of a model is trees, rows beside them, contacts, and ropes that `roped_steps` covers and that touch
-        nothing.
+        nothing but shapes that do not move, these on a CPU, in double precision, and until they come to touch ropes.
 
         Ropes beside rods in redundant loops are left to the former passes: where these are singular, passes with the exact
         derivative alone, as ropes need them, do not converge.
         """
         if model.ropes is not None:
-            from sharnir.engine.direct.roped_steps import covers
+            from sharnir.engine.direct.roped_steps import covers, touches_alone
             from sharnir.engine.rope.touch_tables import touches
 
             rods = any(kind.mask and not kind.v_size for kind in model.joint_kinds)
-            if touches(model) or not covers(model.ropes) or (rods and model.redundant):
+            if touches(model) and not touches_alone(model):
+                return False
+            if not covers(model.ropes) or (rods and model.redundant):
                 return False
         return True
+
+    def make_room(self) -> None:
+        """Room for twice as many points of contact of ropes; to be bound again."""
+        from sharnir.engine.rope.touch_tables import touch_table
+
+        self.touching = touch_table(self.model, None, self.touching)
 
     def loosen(self, control: Control) -> bool:
         """Give room to joints that are disabled now, may break or may do nothing; whether more of them have it than had."""
@@ -279,7 +292,8 @@ class Trees:
             from sharnir.engine.direct.roped_data import RopedTree
             from sharnir.engine.direct.roped_steps import bind
 
-            roped, self._kept_ropes = bind(t, self._tables, m, state, control, self.plan, solver.rope_caps)
+            touch = None if self.touching is None else (self.touching, solver.collider.array)
+            roped, self._kept_ropes = bind(t, self._tables, m, state, control, self.plan, solver.rope_caps, touch)
             self._kept = roped
             return alone(roped, RopedTree, device), t
         return alone(t, TreeStep, device), t

@@ -235,7 +235,13 @@ class Ropes:
     end_step = "roped_spend_0(t, w);"
     prepare = "if (!prepared) { prepared = true; if (roped_prepare_0(t, w, h) > 0) { stopped = -1; continue; } }"
     look = "astray = roped_look_0(t, w) > 0;"
-    keep = "if (roped_keep_0(t, w) > 0 && !stopped) stopped = -1;\nkept = true; prepared = false;"
+
+    @property
+    def keep(self) -> str:
+        """C++: a part is made; with contacts, what overlaps is noted."""
+        noted = " if (both.overlaps.data[w] > 0) overlaps = true;" if self.laws else ""
+        return f"if (roped_keep_0(t, w) > 0 && !stopped) stopped = -1;\nkept = true; prepared = false;{noted}"
+
     go_back = "if (broken) roped_go_back_0(t, w);\n"
 
     # what hits something in the instant in which elements become taut is not thrown back
@@ -313,7 +319,7 @@ if (verdict > 0) { pass = -1; continue; }
 if (both.wrong.data[w] > 0) { changed += both.wrong.data[w]; pass = 0; }
 const real rate = change/before;  // the next pass will do with the factors of ropes that there are, where it is the last,
 const bool steady = change < real(1e8)*tolerance && rate > real(0.05) && rate < real(0.6);  // or bending makes new ones no better
-both.again.data[w] = pass > 1 && changed == 0 && (steady || change*rate*rate*rate <= tolerance); }""")
+both.again.data[w] = pass > 1 && changed == 0 && both.touches == 0 && (steady || change*rate*rate*rate <= tolerance); }""")
 
     def rounds(self) -> Iterator[Any]:
         """The rounds in which velocities are projected."""

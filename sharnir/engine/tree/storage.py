@@ -503,7 +503,7 @@ class Emitted(Stage):
                 p.say(f"if (tries > 0 && patience <= {PATIENCE // 4}) {{ {anew} smooth = real(1.0); pass = 1;")
                 p.say(f"sharper = tries == {TRIES} || gear == 0 ? real({SHARPER}) : wp::sqrt(sharper); --tries; }}")
                 stale = " || stale" if self.laws_are_rows else ""
-                stale += f" || pass < {EARLY}" if self.ropes and self.laws_are_rows else ""
+                stale += f" || pass < {EARLY} || both.touches == 1" if self.ropes and self.laws_are_rows else ""
                 p.say(f"const bool factor = pass == 0 || changed > 0{stale}; one = patience == 0; wrong = 0; changed = 0;")
             else:
                 p.say("const bool factor = pass == 0;")
