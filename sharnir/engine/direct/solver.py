@@ -123,8 +123,11 @@ class SolverDirect(TreeSolver):
         """Refuse, by name, to specialize what cannot be."""
         m, control = self.model, self.model.control()
         why = ""
-        if m.collision is not None:
-            why = "bodies touch"
+        if m.collision is not None and self._trees is not None and not self._trees.closures and m.ropes is None:
+            from sharnir.engine.direct.trees import materials_of
+            from sharnir.engine.tree.model_code import refusal as refused
+
+            why = refused(self._trees.plan, materials_of(m))
         elif m.ropes is not None:
             why = f"rope {next(iter(m.ropes.names))!r} hangs on bodies"
         elif self._trees is None or self._trees.closures:
@@ -428,6 +431,8 @@ class SolverDirect(TreeSolver):
         if self.collider is not None:
             wp.launch(wake_called, dim=worlds, inputs=[self._rest[0], first], device=self.device)
             self.collider.find(first, worlds)
+            if self._trees is not None:
+                steps = self._trees.make_by_model(step, first, worlds, steps)
         if self._ropes is None:
             super()._make(step, first, worlds, steps)
         else:

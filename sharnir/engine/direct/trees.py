@@ -254,8 +254,10 @@ class Trees:
         solver._looks_first = not self.judges or len(solver._sprung()) > 0  # energy of springs may change unseen
         solver._watch(state, control, 0 if solver.collider is None else 2)
         t.contacts = joining(m, state, control)
+        self.by_model: Any = None  # the kernel of steps with contact of this model
         if solver.collider is not None:
             self._bind_contacts(t, state, control)
+            self._bind_model(t, control, ints)
         self._rest = rest_of(m, solver.settings, state, state, control, t.contacts)
         t.rest = self._rest[0]
         return self._bind_steps(t, state, control)
@@ -351,6 +353,19 @@ class Trees:
         t.contacts, t.shapes = solver.collider.data.contacts, solver.collider.data.shapes
         t.blow, t.slip, t.bend = solver.touch.blow, solver.touch.slip, solver.touch.bend
 
+    def _bind_model(self, t: Any, control: Control, ints: Any) -> None:
+        """Code for this model, which makes those steps with contact that it can."""
+        t.by_model, t.slot_first, t.model_kind = 0, ints([0]), ints([])
+        if not self.solver.specialize:
+            return
+        from sharnir.engine.tree.model_code import ModelCode
+
+        m = self.model
+        code = ModelCode(self.plan, m, control, materials_of(m), bool(wp.get_device(m.device).is_cuda))
+        t.by_model, t.slot_first, t.model_kind = 1, ints(code.tables.first_point), ints(code.kinds)
+        self.by_model, self._left_over = code.kernel(), wp.zeros(m.worlds, dtype=wp.int32, device=m.device)
+        load_modules([self.by_model.module], m.device)
+
     def _bind_rows(self, t: Any, ints: Any) -> int:
         """What rows beside the forest are given; returns how many numbers of working memory they need."""
         m, places = self.model, self.plan.places
@@ -407,6 +422,8 @@ class Trees:
 
     def _is_specialized(self, control: Control) -> bool:
         asked = self.solver.specialize
+        if self.model.collision is not None:  # see `_bind_model`
+            return False
         if asked is None:
             return wp.get_device(self.model.device).is_cuda and not refusal(self.plan, self.closures, control, LARGEST)
         return bool(asked)
@@ -446,6 +463,14 @@ class Trees:
         around = [begin_links.module, begin_worlds.module] if self._special.on_gpu else []
         load_modules([solver._kernel.module, *around], device)
         return alone(own, TreeStep, device), own
+
+    def make_by_model(self, step: Any, first: int, worlds: int, steps: Any) -> Any:
+        """Launch the code for this model, where there is one; returns how many steps are left to the code for any forest."""
+        if self.by_model is None:
+            return steps
+        inputs = [step, first, steps, self._left_over]
+        wp.launch(self.by_model, dim=worlds, inputs=inputs, device=self.model.device)
+        return self._left_over
 
     def make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         """Launch the specialized steps of some worlds."""

@@ -137,7 +137,7 @@ real* const numbers = x.memory.data; const int memory_size = {ROW + ROW_APART}*(
         "slides": "real(x.slides.data[i])",
     },
     "x.",
-    "x.settings.iterations.data[7] == 1 && x.drives.count == 0",
+    "x.settings.iterations.data[7] == 1 && x.drives.count == 0 && x.by_model == 0",
 )
 
 BESIDE_ROPES = "auto& both = t.data[0]; auto& x = both.tree.data[0];\n" + ROPE_TABLES

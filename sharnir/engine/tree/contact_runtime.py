@@ -210,40 +210,7 @@ const int rows[] = {{0, 1, 2, 0, 0, 1}}, columns[] = {{0, 1, 2, 1, 2, 2}};
 for (int e = 0; e < 6; ++e) for (int k = 0; k < 3; ++k)
 give(first + e) += squares[k]*squares[k]*turn.data[rows[e]][k]*turn.data[columns[e]][k];
 return real(1.0); }};"""
-GATHER = f"""{NATIVE}
-{TABLE}
-const Table all = {table_of_world("x.")};
-{" ".join(f"const Table t_{name} = {table_at(name)};" for name in NAMES)}
-const int equal = all[{COUNTS.index("equal")}], equal_closures = all[{COUNTS.index("equal_closures")}], links = x.links;
-const int* const kinds = x.kind.data + w*links; const int* const bases = x.base.data + w*links;
-const int* const acts = x.acts.data + w*links;
-const int speeds_of[] = {{{", ".join(map(str, SPEEDS))}}};
-int c = equal_closures, r = equal, path = t_path_start[equal_closures], lost = 0;
-const int known = all[{COUNTS.index("closures")}]; bool same = !fresh;  // closures as in the last step have their tables
-const real h = x.settings.dt.data[0];
-#define give(k) x.row_numbers.data[({sum(PARAMETERS.values())}*c + (k))*x.row_stride + w*x.row_world]
-#define table(a, k) (*(const real*)((const char*)x.a.data + (k)*x.a.strides[0] + w*x.a.strides[1]))
-const auto add = [&](int kind, int a, int b, int rows, int point, int belt = -1, int frame = -1) -> bool {{
-if (c - equal_closures >= x.most_laws || r - equal + rows > x.most_rows) {{ ++lost; same = false; return false; }}
-x.point_of.data[c - equal_closures + x.most_laws*w] = point; give({GIVEN["on"]}) = real(1.0);
-same = same && c < known && t_kind[c] == kind && t_a[c] == a && t_b[c] == b
-&& give({GIVEN["belt"]}) == real(belt) && give({GIVEN["frame"]}) == real(frame);
-if (same) {{ r = t_row_start[c + 1]; path = t_path_start[c + 1]; return true; }}
-const int begin = path, room = t_path_start[equal_closures] + x.most_paths; int size = 0;
-const auto enter = [&](int k) -> bool {{ if (path >= room) {{ path = begin; ++lost; return false; }}
-t_path[path] = k; t_offset[path] = size; t_speeds[path] = speeds_of[kinds[k]]; size += t_speeds[path]; ++path; return true; }};
-if (belt < 0 && frame < 0) {{ int i = a, j = b;  // up to where both meet, then on
-while (i != j) {{ const int k = wp::max(i, j); if (!enter(k)) return false; if (i == k) i = bases[i]; else j = bases[j]; }}
-for (; i >= 0; i = bases[i]) if (!enter(i)) return false; }}
-else {{ int ends[4] = {{a, b, belt, frame}};
-for (;;) {{ const int k = wp::max(wp::max(ends[0], ends[1]), wp::max(ends[2], ends[3])); if (k < 0) break;
-if (!enter(k)) return false;
-for (int e = 0; e < 4; ++e) if (ends[e] == k) ends[e] = bases[k]; }} }}
-t_kind[c] = kind; t_a[c] = a; t_b[c] = b;
-for (int k = 0; k < rows; ++k) {{ t_y_start[r + 1] = t_y_start[r] + size; ++r; }}
-t_row_start[c + 1] = r; t_path_start[c + 1] = path;
-give({GIVEN["belt"]}) = real(belt); give({GIVEN["frame"]}) = real(frame); return true; }};
-const auto moving = [&](int body) {{ const int link = x.link_of.data[body]; return link >= 0 && kinds[link] >= 0 ? link : -1; }};
+POINTS = f"""const auto moving = [&](int body) {{ const int link = x.link_of.data[body]; return link >= 0 && kinds[link] >= 0 ? link : -1; }};
 const auto local = [&](int link, int body, const vec& p) -> vec {{
 if (link < 0) return p;
 const auto turn = wp::mul(shared(state.rotation, body), shared(own_turn, link));
@@ -345,7 +312,42 @@ give({GIVEN["lever"]}) = lever; give({GIVEN["rows_back"]}) = real(back); give({G
 const real rolling = cell(contacts.rolling, p), torsion = cell(contacts.torsion, p);
 if (torsion > real(0.0)) resist({SPINNING}, torsion, 3, real(0.0));
 if (rolling > real(0.0)) {{ const int back = torsion > real(0.0) ? 4 : 3;
-resist({ROLLING}, rolling, back, real(0.0)); resist({ROLLING}, rolling, back + 1, real(1.0)); }} }}
+resist({ROLLING}, rolling, back, real(0.0)); resist({ROLLING}, rolling, back + 1, real(1.0)); }} }}"""
+"""C++: what rows of points of contact are given, one closure for each, which `add` makes."""
+GATHER = f"""{NATIVE}
+{TABLE}
+const Table all = {table_of_world("x.")};
+{" ".join(f"const Table t_{name} = {table_at(name)};" for name in NAMES)}
+const int equal = all[{COUNTS.index("equal")}], equal_closures = all[{COUNTS.index("equal_closures")}], links = x.links;
+const int* const kinds = x.kind.data + w*links; const int* const bases = x.base.data + w*links;
+const int* const acts = x.acts.data + w*links;
+const int speeds_of[] = {{{", ".join(map(str, SPEEDS))}}};
+int c = equal_closures, r = equal, path = t_path_start[equal_closures], lost = 0;
+const int known = all[{COUNTS.index("closures")}]; bool same = !fresh;  // closures as in the last step have their tables
+const real h = x.settings.dt.data[0];
+#define give(k) x.row_numbers.data[({sum(PARAMETERS.values())}*c + (k))*x.row_stride + w*x.row_world]
+#define table(a, k) (*(const real*)((const char*)x.a.data + (k)*x.a.strides[0] + w*x.a.strides[1]))
+const auto add = [&](int kind, int a, int b, int rows, int point, int belt = -1, int frame = -1) -> bool {{
+if (c - equal_closures >= x.most_laws || r - equal + rows > x.most_rows) {{ ++lost; same = false; return false; }}
+x.point_of.data[c - equal_closures + x.most_laws*w] = point; give({GIVEN["on"]}) = real(1.0);
+same = same && c < known && t_kind[c] == kind && t_a[c] == a && t_b[c] == b
+&& give({GIVEN["belt"]}) == real(belt) && give({GIVEN["frame"]}) == real(frame);
+if (same) {{ r = t_row_start[c + 1]; path = t_path_start[c + 1]; return true; }}
+const int begin = path, room = t_path_start[equal_closures] + x.most_paths; int size = 0;
+const auto enter = [&](int k) -> bool {{ if (path >= room) {{ path = begin; ++lost; return false; }}
+t_path[path] = k; t_offset[path] = size; t_speeds[path] = speeds_of[kinds[k]]; size += t_speeds[path]; ++path; return true; }};
+if (belt < 0 && frame < 0) {{ int i = a, j = b;  // up to where both meet, then on
+while (i != j) {{ const int k = wp::max(i, j); if (!enter(k)) return false; if (i == k) i = bases[i]; else j = bases[j]; }}
+for (; i >= 0; i = bases[i]) if (!enter(i)) return false; }}
+else {{ int ends[4] = {{a, b, belt, frame}};
+for (;;) {{ const int k = wp::max(wp::max(ends[0], ends[1]), wp::max(ends[2], ends[3])); if (k < 0) break;
+if (!enter(k)) return false;
+for (int e = 0; e < 4; ++e) if (ends[e] == k) ends[e] = bases[k]; }} }}
+t_kind[c] = kind; t_a[c] = a; t_b[c] = b;
+for (int k = 0; k < rows; ++k) {{ t_y_start[r + 1] = t_y_start[r] + size; ++r; }}
+t_row_start[c + 1] = r; t_path_start[c + 1] = path;
+give({GIVEN["belt"]}) = real(belt); give({GIVEN["frame"]}) = real(frame); return true; }};
+{POINTS}
 for (int i = 0; i < links; ++i) if (acts[i] && (kinds[i] == {HINGE} || kinds[i] == {SLIDER})) {{
 const int axis = x.axis.data[i];
 if (!(table(control.friction_static, axis) > real(0.0)
@@ -410,8 +412,8 @@ def is_moved(t: wp.array(dtype=TreeStep), b: int, w: int) -> bool:
 
 
 @wp.func
-def store_contacts(t: wp.array(dtype=TreeStep), w: int):
-    """Impulses of points of contact, of friction and of limits, as of a whole step."""
+def clear_points(t: wp.array(dtype=TreeStep), w: int):
+    """Points of bodies that steps move carry nothing."""
     for p in range(t[0].contacts.count[w]):
         if not (is_moved(t, t[0].contacts.body_a[p, w], w) or is_moved(t, t[0].contacts.body_b[p, w], w)):
             continue  # what sleeps rests on what it rested on
@@ -419,6 +421,33 @@ def store_contacts(t: wp.array(dtype=TreeStep), w: int):
         t[0].blow[p, w] = vec3(real(0.0))
         t[0].slip[p, w] = vec3(real(0.0))
         t[0].bend[p, w] = real(0.0)
+
+
+@wp.func
+def store_point(t: wp.array(dtype=TreeStep), k: int, p: int, w: int, scale: real):
+    """What the k-th of these closures, the point of contact p, carried; `scale` makes it the impulse of a whole step."""
+    t[0].contacts.impulse[p, w] = carried(t, t[0].closures + k, w) * scale
+    t[0].bend[p, w] = kept(t, t[0].closures + k, w, AT_BEND)[0]
+    t[0].blow[p, w] = kept(t, t[0].closures + k, w, AT_BLOW)
+    u = point_velocity(t, k, t[0].contacts.body_b[p, w], AT_POINT_B, w) + t[0].contacts.surface[p, w]
+    u = u - point_velocity(t, k, t[0].contacts.body_a[p, w], AT_POINT_A, w)
+    if t[0].contacts.belt_body[p, w] > 0:
+        belt = t[0].contacts.belt_body[p, w]
+        turn = t[0].state.spin[belt, w] - t[0].state.spin[t[0].contacts.belt_frame[p, w], w]
+        u = u + t[0].contacts.belt_pull[p, w] * wp.dot(t[0].contacts.belt_axis[p, w], turn)
+    if t[0].contacts.stiffness[p, w] > real(0.0):  # which tells the energy of its spring
+        t[0].contacts.gap[p, w] = kept(t, t[0].closures + k, w, AT_END_GAP)[0]
+    n = given_vector(t, k, AT_NORMAL, w)
+    t[0].contacts.normal[p, w] = n
+    t[0].slip[p, w] = u - n * wp.dot(n, u)
+    if t[0].taken[w] == real(0.0):  # impacts changed nothing
+        t[0].slip[p, w] = kept(t, t[0].closures + k, w, AT_SLIP) * (real(2.0) / t[0].part[w])
+
+
+@wp.func
+def store_contacts(t: wp.array(dtype=TreeStep), w: int):
+    """Impulses of points of contact, of friction and of limits, as of a whole step."""
+    clear_points(t, w)
     scale = real(4.0) * t[0].settings.dt[0] / (t[0].part[w] * t[0].part[w])
     for i in range(t[0].links):
         kind = t[0].kind[i + t[0].links * w]
@@ -439,19 +468,4 @@ def store_contacts(t: wp.array(dtype=TreeStep), w: int):
                 t[0].state.limit_impulse[axis, w] = force
         p = t[0].point_of[k + t[0].most_laws * w]
         if p >= 0:
-            t[0].contacts.impulse[p, w] = carried(t, t[0].closures + k, w) * scale
-            t[0].bend[p, w] = kept(t, t[0].closures + k, w, AT_BEND)[0]
-            t[0].blow[p, w] = kept(t, t[0].closures + k, w, AT_BLOW)
-            u = point_velocity(t, k, t[0].contacts.body_b[p, w], AT_POINT_B, w) + t[0].contacts.surface[p, w]
-            u = u - point_velocity(t, k, t[0].contacts.body_a[p, w], AT_POINT_A, w)
-            if t[0].contacts.belt_body[p, w] > 0:
-                belt = t[0].contacts.belt_body[p, w]
-                turn = t[0].state.spin[belt, w] - t[0].state.spin[t[0].contacts.belt_frame[p, w], w]
-                u = u + t[0].contacts.belt_pull[p, w] * wp.dot(t[0].contacts.belt_axis[p, w], turn)
-            if t[0].contacts.stiffness[p, w] > real(0.0):  # which tells the energy of its spring
-                t[0].contacts.gap[p, w] = kept(t, t[0].closures + k, w, AT_END_GAP)[0]
-            n = given_vector(t, k, AT_NORMAL, w)
-            t[0].contacts.normal[p, w] = n
-            t[0].slip[p, w] = u - n * wp.dot(n, u)
-            if t[0].taken[w] == real(0.0):  # impacts changed nothing
-                t[0].slip[p, w] = kept(t, t[0].closures + k, w, AT_SLIP) * (real(2.0) / t[0].part[w])
+            store_point(t, k, p, w, scale)

@@ -91,7 +91,8 @@ def load_with_rows(t: wp.array(dtype=TreeStep), w: int):
 @wp.func
 def may_be_new(t: wp.array(dtype=TreeStep)) -> bool:
     """Whether links may hang, or laws may act, otherwise than in the last launch: not in a call that goes on, awake."""
-    return t[0].settings.iterations[7] == 0 or t[0].settings.sleep[0] < NEVER or t[0].breakable == 1
+    goes_on = t[0].settings.iterations[7] == 1 and t[0].by_model == 0
+    return not goes_on or t[0].settings.sleep[0] < NEVER or t[0].breakable == 1
 
 
 @wp.func

@@ -185,6 +185,9 @@ class TreeStep:
     most_paths: wp.int32
     most_entries: wp.int32  # of the matrices of islands
     point_of: wp.array(dtype=wp.int32)  # [closure of these + most_laws · world] its point of contact, −1: none
+    slot_first: wp.array(dtype=wp.int32)  # [link + 1] places of points of contact, in code for one model (`model_code`)
+    model_kind: wp.array(dtype=wp.int32)  # [link] as that code takes for granted
+    by_model: wp.int32  # 1: such code makes the steps that it can
     shapes: ShapeTable
     blow: wp.array2d(dtype=vec3)  # [point, world] N·s on b, of impacts; and m/s, how it slips at the end of the step
     slip: wp.array2d(dtype=vec3)

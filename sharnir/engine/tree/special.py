@@ -29,6 +29,7 @@ from sharnir.engine.tree.forest import (
     JOINT_LAWS,
     LAWS,
     LAWS_3,
+    OFF,
     PARAMETERS,
     PRESCRIBED,
     SEVERAL,
@@ -127,8 +128,10 @@ class SpecialTree(UnrolledTree):
 
     begins, leaves = True, True
 
+    own = True  # whether vectors are in the links' own axes
+
     def __init__(self, forest: Forest, program: Any, on_gpu: bool, axes: Any, varied: dict[str, np.ndarray]) -> None:
-        super().__init__(forest, program, True, on_gpu, axes)
+        super().__init__(forest, program, self.own, on_gpu, axes)
         self.varied, self.on_gpu = varied, on_gpu
         self.constants: dict[str, str] = {}  # of the code, and the places that they are read from
         self.checks: dict[str, str] = {}  # places of values that are taken for granted, and their names
@@ -255,7 +258,9 @@ class SpecialTree(UnrolledTree):
             if not isinstance(link.tree, JudgedAxes):
                 yield link
                 continue
-            yield LinkView(SpecialJudged(self.program, absent, tuple(self.listed)), link.at)
+            judged = SpecialJudged(self.program, absent, tuple(self.listed))
+            judged.laws_are_rows = self.laws_are_rows
+            yield LinkView(judged, link.at)
 
     def gather(self, axes: list[int], names: tuple[str, ...]) -> None:
         if not self.listed:
@@ -274,13 +279,15 @@ class Special(Unrolled):
         super().__init__(forest, real, SIMULATION, True, on_gpu, axes)
         self.places, self.on_gpu = places, on_gpu
         self.bodies = [p.body if p.kind != PRESCRIBED else -1 for p in places]  # of every link; −1: none that may come to rest
-        self.tree: Any = SpecialTree(forest, self.program, on_gpu, axes, varied)
+        self.tree: Any = self.make_tree(forest, self.program, on_gpu, axes, varied)
         self.tree.kept = KEPT[real]
+
+    make_tree: Any = SpecialTree
 
     def _copies(self) -> Iterator[tuple[str, str]]:
         for i, link in enumerate(self.forest.links):
             at = self.source.first + ROOM * i
-            for name, size in stored_fields(link.kind, self.source.turns, self.real):
+            for name, size in stored_fields(link.kind, self.source.turns, self.real) if link.kind != OFF else ():
                 for k in range(size):
                     if f"{name}_{i}_{k}" in self._used:
                         yield f"{name}_{i}_{k}", f"stored({at})"
@@ -465,6 +472,17 @@ return made;"""
 )
 
 
+def varied_numbers(plan: Plan) -> dict[str, np.ndarray]:
+    """By name of `INERTIAL`, (links, numbers) whether worlds differ."""
+    varied = {}
+    for name, x in plan.numbers.items():
+        other = np.abs(x - x[:, :1]).max(1) > 0
+        if name == "inertia":
+            other = np.stack([other[..., r, c] for r, c in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))], -1)
+        varied[name] = other.reshape(len(plan.places), -1)
+    return varied
+
+
 class Specialized:
     """The specialized form of a plan: its code, and what it takes for granted."""
 
@@ -472,12 +490,7 @@ class Specialized:
         self.on_gpu = on_gpu
         self.laws = self._of_links(plan, model, control)
         self.forest = plan.forest(self.laws)
-        self.varied = {}
-        for name, x in plan.numbers.items():
-            other = np.abs(x - x[:, :1]).max(1) > 0
-            if name == "inertia":
-                other = np.stack([other[..., r, c] for r, c in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))], -1)
-            self.varied[name] = other.reshape(len(plan.places), -1)
+        self.varied = varied_numbers(plan)
         code = Special(self.forest, CPP, on_gpu, plan.places, self.varied)
         self.body = code.simulation()
         self.placement = code.placement

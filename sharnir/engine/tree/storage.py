@@ -327,7 +327,7 @@ class Ground:
 
     def __init__(self, gravity: Vector) -> None:
         self.g, self.u, self.M, self.R, self.gravity = ZERO, -gravity, IDENTITY, IDENTITY, gravity
-        self.V, self.W, self.local_com, self.g_old, self.origin = ZERO, ZERO, ZERO, ZERO, ZERO
+        self.V, self.W, self.local_com, self.g_old, self.origin, self.com_mean = ZERO, ZERO, ZERO, ZERO, ZERO, ZERO
 
     def add(self, **fields: Any) -> None:
         """What acts on the ground moves nothing."""

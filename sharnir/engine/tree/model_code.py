@@ -1,0 +1,465 @@
+"""A step with contact as code for one model: topology, axes, kinds of joints, laws that act and places of rows are constants.
+
+It makes the same step as the code for any forest (`generic`), by the same functions (`step`, `contact_rows`). What it is not
+written for it leaves to that, with the state untouched: a world in which bodies sleep, were moved or are pushed, joints are
+disabled, bodies touch each other or at more points than there is room for, and a step that does not converge or is to be divided.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir.collision.data import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, KINDS, SPHERE
+from sharnir.core.shorten import RULES
+from sharnir.core.types import CPU_FLAGS, MODULE_OPTIONS, PRECISION, real
+from sharnir.emit.program import QUOTIENTS, UNDEFINED
+from sharnir.engine.sleep import NOBODY, fall_asleep_jointed
+from sharnir.engine.tree.after import count, keep, store, store_report
+from sharnir.engine.tree.build import LOOSE_MASK, Place, Plan
+from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT
+from sharnir.engine.tree.closures import PARAMETERS as GIVEN
+from sharnir.engine.tree.code import CHOICES, GLOBAL, LEFT, LOOSE, SET_STEP, VARIABLES
+from sharnir.engine.tree.contact_runtime import NEAR_LIMIT, POINTS, clear_points, store_point
+from sharnir.engine.tree.forest import BALL, FREE, GROUND, HINGE, JOINT_LAWS, LAWS, OFF, SLIDER, WELD, Forest
+from sharnir.engine.tree.generic import NEVER, is_read
+from sharnir.engine.tree.model_rows import SlotRows, SlotTables
+from sharnir.engine.tree.row_storage import LINK_FIELDS, WORK
+from sharnir.engine.tree.runtime import (
+    CPP,
+    DONE,
+    KIND_AT,
+    NATIVE,
+    TreeStep,
+    begin_counts,
+    is_untouched,
+    laws_act,
+    outer_forces,
+)
+from sharnir.engine.tree.special import Special, Specialized, SpecialTree, is_absent, read_together, varied_numbers
+from sharnir.engine.tree.step import close_pose, finish, guess, place_links, project, repair_limits, report, solve
+from sharnir.engine.tree.storage import REPORT, ROW, ROW_APART, TOGETHER, LinkView, offsets
+from sharnir.engine.tree.turning import with_gyroscopic
+from sharnir.engine.tree.unrolled import UnrolledTree
+
+JOINTS = (HINGE, SLIDER, BALL, FREE, WELD)
+"""Kinds of joints that it is written for; of balls those without laws."""
+POINTS_OF = {int(SPHERE): 1, int(CAPSULE): 2, int(ELLIPSOID): 1, int(BOX): 4, int(CYLINDER): 4, int(CONE): 4}
+OTHERS, ON_MESHES = 4, 3  # points of other shapes; and more for each shape where there are meshes or terrain
+MOST_POINTS = 24
+"""For which there is room in a model."""
+RECORD = sum(WORK.values())
+KEPT_AT = offsets(WORK)
+
+
+def points_of_links(plan: Plan) -> list[int]:
+    """For how many points with what does not move every link has room; −1 for one that may touch what moves as well."""
+    shapes = plan.model.collision.shapes
+    fixed = [s for s in shapes if s.body not in plan.link_of]
+    rough = any(s.part.kind in ("mesh", "heights") for s in fixed)
+    out = [0] * len(plan.places)
+    for s in shapes:
+        link = plan.link_of.get(s.body)
+        if link is not None and any(s.mask & f.group and f.mask & s.group for f in fixed):
+            out[link] += POINTS_OF.get(KINDS.index(s.part.kind), OTHERS) + (ON_MESHES if rough else 0)
+    return out
+
+
+def refusal(plan: Plan, materials: list[Any]) -> str:
+    """Why contacts of a model have no code for it alone; "" if they can have."""
+    names = list(plan.model.joint_names)
+    for p in plan.places:
+        if p.kind not in JOINTS:
+            return f"joint {names[p.joint]!r} has several axes with laws" if p.joint >= 0 else "a body has a prescribed motion"
+    if any(m.rolling or m.torsion for m in materials):
+        return "a material has rolling or torsional friction"
+    if plan.model.collision.belts:
+        return "there are belts"
+    points = sum(points_of_links(plan))
+    if points > MOST_POINTS:
+        return f"bodies may touch what does not move at {points} points; at most {MOST_POINTS} are allowed"
+    return ""
+
+
+def hung_forest(plan: Plan, laws: list[dict[str, Any]]) -> Forest:
+    """The links as they hang in steps: a joint that leaves all six axes free and does nothing is none, so its body floats."""
+    links = []
+    for link, p, acts in zip(plan.forest(laws).links, plan.places, laws, strict=True):
+        if p.joint >= 0 and plan.model.joint_kinds[p.joint].mask == LOOSE_MASK and not acts:
+            kind = FREE if p.body >= 0 else OFF
+            link = replace(link, kind=kind, base=GROUND, frame=np.eye(3), laws={})
+        links.append(link)
+    return Forest(links)
+
+
+class ModelTree(SpecialTree):
+    """Every number of every link is a variable, in world axes; friction and limits of axes are rows, beside those of contact."""
+
+    own, laws_are_rows, keeps_origins, leaves, more = False, True, True, False, False
+    goes_on, part_of_step = False, 1.0
+    real = CPP
+
+    def __init__(self, forest: Forest, program: Any, on_gpu: bool, axes: Any, varied: dict[str, np.ndarray]) -> None:
+        super().__init__(forest, program, False, axes, varied)
+        self.factor_always, self.keeps_k = on_gpu, True
+        self.derived = ("M", "u_before", "g_before")
+
+    def view(self, i: int) -> LinkView:
+        return LinkView(self, i)
+
+    def links(self, inward: bool = False) -> Iterator[LinkView]:
+        return (link for link in super().links(inward) if self.kind_of(link.at) != OFF)
+
+    def get(self, i: int, name: str) -> list[Any]:
+        if name in LINK_FIELDS:
+            return [self.program.read(f"{name}_{i}_{k}") for k in range(LINK_FIELDS[name])]
+        if name in REPORT:
+            return [self.program.read(self._report(i, name, k)) for k in range(REPORT[name])]
+        return super().get(i, name)
+
+    def put(self, i: int, name: str, x: list[Any]) -> None:
+        if name in REPORT:
+            UnrolledTree.put(self, i, name, x)
+        else:
+            super().put(i, name, x)
+
+    def when_factored(self, factor: bool) -> Iterator[None]:
+        if self.rests:
+            yield
+        else:
+            yield from super().when_factored(factor)
+
+    def refined(self, link: Any, D: Any, x: Any) -> Any:
+        return x if self.rests else with_gyroscopic(link, D, x)
+
+
+class ModelForm(Special):
+    """The C++ of a step with contact of one model.
+
+    Args:
+        points: for how many points every link has room.
+        absent: parameters of points that are zero, since no surface has them.
+    """
+
+    make_tree = ModelTree
+
+    def __init__(
+        self, forest: Forest, on_gpu: bool, places: list[Place], varied: dict[str, np.ndarray], points: list[int],
+        absent: frozenset[str],
+    ) -> None:  # fmt: skip
+        super().__init__(forest, CPP, on_gpu, places, varied)
+        present = self.tree.present
+        single = [i for i, p in enumerate(places) if p.kind in (HINGE, SLIDER) and self.tree.acts(i)]
+        rubs = {"friction_static", "friction_dynamic", "friction_load"}
+        rubbing = [i for i in single if present[i] & rubs]
+        limited = [i for i in single if "limit_lower" in present[i]]
+        self.tables = SlotTables(forest, points, rubbing, limited)
+        self.rows = self.tree.rows = SlotRows(self.tree, self.tables, absent)
+
+    def close(self) -> None:
+        """Bodies that overlap, and axes beyond their limits, are displaced, where the ground holds what they hang on."""
+        tree, p = self.tree, self.program
+        with p.block("if (overlaps) {"):
+            links = self.forest.links
+            for root in sorted({i for i, link in enumerate(links) if link.base < 0 and link.kind == FREE}):
+                slots = [n for n, s in enumerate(self.tables.slots) if s.kind == CONTACT and self.tables.root[s.link] == root]
+                p.say(f"if (!({' || '.join(f'there_{n}' for n in slots) or 'false'})) return 0;  // its momenta are to be kept")
+            place_links(tree)
+            repair_limits(tree)
+            close_pose(tree)
+            place_links(tree)
+
+    def take_up(self) -> None:
+        tree, p = self.tree, self.program
+        with p.block("if (stopped) {"):
+            with p.block("for (impact = 0; ; ++impact) {"):
+                place_links(tree)
+                tree.rows.choose_impacts()
+                project(tree)
+                p.say(tree.rows.note_unsolved)
+                p.say("if (last_impact) break;")
+            p.say("lifted = real(0.0); taken += lost*real(4.0)/(h*h); lost = real(0.0);")
+        with p.block("if (overlaps) {"):
+            guess(tree)
+
+    def simulation(self) -> str:
+        p, tree, rows = self.program, self.tree, self.rows
+        p.say("unknown = false; learned = false; swept = 0; helped = opened = false;")
+        solve(tree)
+        p.say(f"if ((failed && !(change <= real({LOOSE})*rounding)) || astray) return 0;")
+        rows.find_impact()
+        p.say("if (until < real(1.0)) return 0;")
+        p.say(LEFT + "failed = 0; " + rows.note_unsolved + " x.part.data[w] = h;")
+        with p.block("if (reporting) {"):
+            report(tree)
+        finish(tree)
+        self.close()
+        self.take_up()
+        body = p.finish()
+        self._used = set(re.findall(r"\b[A-Za-z]\w*_\d+_\d+\b", body))
+        for name in ("z", "q", "stuck"):
+            self._used |= {f"{name}_{s.link}_0" for s in self.tables.slots if s.kind != CONTACT}
+        self._changed = set(re.findall(r"^([A-Za-z]\w*_\d+_\d+) = ", body, re.M)) | {n for n in self._used if n.startswith("stuck")}
+        return "\n".join(self._lines(body)).replace("{real}", self.real)
+
+    def _lines(self, body: str) -> Iterator[str]:
+        tree, t, names = self.tree, self.tables, {name: self.source.laws(name) for name in LAWS}
+        yield "typedef {real} real;"
+        yield QUOTIENTS.format(doubles=int(self.real == "double"))
+        yield VARIABLES
+        yield self.source.head
+        yield "const real* const parameters = x.parameters.data + w*x.parameter_world;"
+        yield from (f"#define law_{name}(a) {place}" for name, place in names.items())
+        yield from (f"#define joint_{name}(i) {place}" for name, place in self.source.joint_laws.items())
+        checks = [is_absent(name, place) for place, name in sorted(tree.checks.items())] + list(tree.idle_checks())
+        if checks:
+            yield f"if (!({' & '.join(checks)})) return 0;"
+        yield "const int kept_choice = (int)stored(1); if (kept_choice % " + f"{CHOICES} != 0) return 0;"
+        yield f"h = dt; choice = kept_choice/{CHOICES}; restarted = stored(1) - real(kept_choice) > real(0.25); {SET_STEP}"
+        size = "x.memory_size_of_world"
+        yield "#ifdef __CUDA_ARCH__"
+        yield f"const int column = w%memory_worlds, together = column/{TOGETHER}*{TOGETHER};"
+        yield f"real* const row_of_world = numbers + (long long)together*{size} + (column - together);"
+        yield f"{GLOBAL}\n#define number(k) Global::at(row_of_world + {TOGETHER}*(k))"
+        yield f"#else\nreal* const row_of_world = numbers + w*{size};\n#define number(k) row_of_world[k]\n#endif"
+        yield from self.rows.declarations()
+        yield "const bool astray = false; real taken = real(0.0);"
+        constants = [(name, place) for name, place in tree.constants.items()]
+        yield from (f"const real {name} = {place};" for name, place in constants)
+        used = [n for n in sorted(self._used) if n not in tree.constants and not n.startswith("judged_")]
+        yield "real " + ", ".join(f"{n} = real(0.0)" for n in used) + ";"
+        yield self.load()
+        yield from self._load_rows()
+        yield self.program.functions()
+        yield body
+        yield f"stored(1) = real({CHOICES}*choice) + (restarted ? real(0.5) : real(0.0));"
+        yield self.store()
+        yield from self._store_rows()
+        yield self._slow()
+        yield "x.passes.data[w] = count; x.parts.data[w] = 1; x.change.data[w] = left_over; x.taken.data[w] = taken;"
+        yield "x.unsolved.data[w] = unmet; x.hit.data[w] = stopped; x.work.data[w] += work;"
+        yield from (f"#undef {name}" for name in ("number", "stored", "parameter", "axis_of", *(f"law_{n}" for n in names)))
+        yield from (f"#undef joint_{name}" for name in JOINT_LAWS)
+        yield from self.rows.undefined()
+        yield UNDEFINED
+        yield "return 1;"
+
+    def _slow(self) -> str:
+        """Whether a body is slower than what stands still."""
+        lines = []
+        for i, body in enumerate(self.bodies):
+            if body >= 0:
+                v, g = ("(" + " + ".join(f"{n}_{i}_{k}*{n}_{i}_{k}" for k in range(3)) + ")" for n in "VW")
+                lines.append(f"slow = slow || !({v} + x.reach.data[{i}]*x.reach.data[{i}]*{g} > slowest);")
+        return (
+            "{ const real slowest = real(0.25)*h*h*x.slowest*x.slowest; bool slow = false; if (watching) {"
+            + " ".join(lines)
+            + "} x.slow.data[w] = slow; }"
+        )
+
+    def _load_rows(self) -> Iterator[str]:
+        """Which rows there are in this step, and their parameters."""
+        t, rows = self.tables, self.rows
+        given = offsets(GIVEN)
+        record = sum(GIVEN.values())
+        touches = []
+        for n, s in enumerate(t.slots):
+            used = [name for name in sorted(self._used) if re.fullmatch(rf"of_\w+?_{n}_\d+", name)]
+            if s.kind == CONTACT:
+                touches.append(f"there_{n}")
+                yield f"const bool there_{n} = x.point_of.data[{n} + x.most_laws*w] >= 0;"
+                pairs = []
+                for own in used:
+                    name, k = re.fullmatch(rf"of_(\w+?)_{n}_(\d+)", own).groups()  # type: ignore[union-attr]
+                    if name in given:
+                        place = record * n + given[name] + int(k)
+                        pairs.append((own, f"x.row_numbers.data[{place}*x.row_stride + w*x.row_world]"))
+                yield f"if (there_{n}) {{" + "\n".join(read_together(pairs)) + f"}} else row_high[{s.first_row}] = real(-1.0);"
+                yield f"for (int r = {s.first_row}; r < {s.first_row + 3}; ++r) row_soft[r] = real(-1.0);"
+                continue
+            yield f"row_soft[{s.first_row}] = real(-1.0);"
+            axis, i = self.tree.axes[s.link], s.link
+            if s.kind == FRICTION:
+                law = " || ".join(f"law_friction_{kind}({axis}) > real(0.0)" for kind in ("static", "dynamic", "load"))
+                yield f"if (!({law})) stuck_{i}_0 = real(0.0);"
+                yield f"of_last_{n}_0 = x.state.friction_impulse.data[{axis}*worlds + w]*(real(0.25)/h);"
+                continue
+            yield f"const real way_{n} = real({NEAR_LIMIT})*(real(2.0)*wp::abs(z_{i}_0) + x.fall*h*h);"
+            yield f"const bool low_{n} = q_{i}_0 - law_limit_lower({axis}) < way_{n};"
+            yield f"const bool up_{n} = law_limit_upper({axis}) - q_{i}_0 < way_{n};"
+            yield f"if (low_{n} && up_{n}) return 0;"
+            yield f"const bool there_{n} = low_{n} || up_{n}; of_side_{n}_0 = low_{n} ? real(1.0) : real(-1.0);"
+            impulse = f"x.state.limit_impulse.data[{axis}*worlds + w]"
+            yield f"of_last_{n}_0 = wp::max(of_side_{n}_0*{impulse}, real(0.0))*(real(0.25)/h);"
+        yield f"if ({' || '.join(touches) or 'false'}) tolerance = x.contact_tolerance;"
+
+    def _store_rows(self) -> Iterator[str]:
+        """What rows carried, as of a whole step; of points in working memory, for `store_slots`."""
+        yield "const real whole_step = real(4.0)*dt/(h*h);"
+        yield f"const int at_closures = memory_size + {sum(LINK_FIELDS.values())}*(links + 1); (void)at_closures;"
+        limited = {self.tables.slots[n].link for n in range(len(self.tables.slots)) if self.tables.slots[n].kind == LIMIT}
+        for n, s in enumerate(self.tables.slots):
+            axis = self.tree.axes[s.link]
+            if s.kind == FRICTION:
+                yield f"x.state.friction_impulse.data[{axis}*worlds + w] = of_force_{n}_0*whole_step;"
+            elif s.kind == LIMIT:
+                yield f"x.state.limit_impulse.data[{axis}*worlds + w] = there_{n} ? of_force_{n}_0*whole_step : real(0.0);"
+            else:
+                kept = {"force": 3, "blow": 3, "slip": 3, "bend": 1, "end_gap": 1}
+                copies = []
+                for name, size in kept.items():
+                    for k in range(size):
+                        own = f"of_{name}_{n}_{k}"
+                        x = own if own in self._used else "real(0.0)"
+                        copies.append(f"number(at_closures + {RECORD * n + KEPT_AT[name] + k}) = {x};")
+                normal = offsets(GIVEN)["axis_a"]
+                for k in range(3):
+                    place = f"x.row_numbers.data[{sum(GIVEN.values()) * n + normal + k}*x.row_stride + w*x.row_world]"
+                    copies.append(f"{place} = of_axis_a_{n}_{k};")
+                yield f"if (there_{n}) {{ {' '.join(copies)} }}"
+        rubbing = {s.link for s in self.tables.slots if s.kind == FRICTION}
+        for i, axis in enumerate(self.tree.axes):
+            if self.forest.links[i].kind in (HINGE, SLIDER):
+                if i not in rubbing:
+                    yield f"x.state.friction_impulse.data[{axis}*worlds + w] = real(0.0);"
+                if i not in limited:
+                    yield f"x.state.limit_impulse.data[{axis}*worlds + w] = real(0.0);"
+
+
+# ---- around the step ---------------------------------------------------------------------------------------------------------
+
+
+@wp.func_native(
+    f"""{NATIVE}
+const int links = x.links; int c = 0, lost = 0; bool fits = true;
+const int* const kinds = x.kind_built.data; const real h = x.settings.dt.data[0];
+for (int k = 0; k < x.slot_first.data[links]; ++k) x.point_of.data[k + x.most_laws*w] = -1;
+#define give(k) x.row_numbers.data[({sum(GIVEN.values())}*c + (k))*x.row_stride + w*x.row_world]
+const auto add = [&](int kind, int a, int b, int rows, int point, int belt = -1, int frame = -1) -> bool {{
+if (!fits || a >= 0 || b < 0 || rows != 3) {{ fits = false; return false; }}
+for (c = x.slot_first.data[b]; c < x.slot_first.data[b + 1]; ++c) if (x.point_of.data[c + x.most_laws*w] < 0) break;
+fits = c < x.slot_first.data[b + 1];
+if (fits) {{ x.point_of.data[c + x.most_laws*w] = point; give({offsets(GIVEN)["on"]}) = real(1.0); }}
+return fits; }};
+{POINTS}
+#undef give
+{DONE}(void)lost; return fits;"""
+)
+def gather_slots(t: wp.array(dtype=TreeStep), w: int) -> bool:
+    """Give points of contact their places, and rows their parameters; False: some have no room, or both their bodies move."""
+    return True
+
+
+@wp.func_native(
+    f"""{NATIVE}const int* const kinds = x.kind.data + (size_t)w*x.links;
+for (int i = 0; i < x.links; ++i) {{ const int kind = x.model_kind.data[i], j = x.joint.data[i];
+if (kinds[i] != kind || cell(state.tree, x.first.data[i] + {int(KIND_AT)}) != real(kind)) return false;
+if (j < 0) continue;
+if (kind == x.kind_built.data[i]) {{ if (shared(control.enabled, j) == 0) return false; continue; }}
+if (shared(control.acts, j) != 0) return false;
+for (int k = 0; k < x.joints.v_size.data[j]; ++k)
+if (shared(control.joint_force, x.joints.v_start.data[j] + k) != real(0.0)) return false; }}
+{DONE}return true;"""
+)
+def hangs_as_written(t: wp.array(dtype=TreeStep), w: int) -> bool:
+    """Whether all links of a world hang as the code takes for granted, as they did in the last step."""
+    return True
+
+
+@wp.func
+def is_plain(t: wp.array(dtype=TreeStep), w: int) -> bool:
+    """Whether code for the model may step a world: it goes on as the last step left it, all hangs as built, nothing is pushed."""
+    if t[0].settings.sleep[0] < NEVER and t[0].now.resting[w] != NOBODY:
+        return False
+    return is_untouched(t, w) and hangs_as_written(t, w) and outer_forces(t, w) == 0 and t[0].pushed[w] == 0
+
+
+@wp.func
+def store_slots(t: wp.array(dtype=TreeStep), w: int):
+    """Impulses of points of contact, as of a whole step."""
+    clear_points(t, w)
+    scale = real(4.0) * t[0].settings.dt[0] / (t[0].part[w] * t[0].part[w])
+    for k in range(t[0].slot_first[t[0].links]):
+        p = t[0].point_of[k + t[0].most_laws * w]
+        if p >= 0:
+            store_point(t, k, p, w, scale)
+
+
+def model_kernel(body: str, name: str) -> Any:
+    """The kernel that makes a step of each world by `body`, emitted C++."""
+
+    @wp.func_native(body)
+    def advance(t: wp.array(dtype=TreeStep), w: int, reporting: int) -> int:
+        """A step of a world; 0 if it is to be left to the code for any forest."""
+        return 0
+
+    @wp.kernel(module=name, enable_backward=False)
+    def model_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int32), left: wp.array(dtype=wp.int32)):
+        """A step of a world; `left`: how many steps of each are left to the code for any forest."""
+        w = first + wp.tid()
+        left[w] = 0
+        if t[0].state.failed[w] != 0 or n[w] == 0:
+            return
+        left[w] = n[w]
+        if n[w] != 1 or not is_plain(t, w):
+            return
+        for i in range(t[0].links):
+            t[0].acts[i + t[0].links * w] = laws_act(t, i, w, t[0].kind_built[i])
+        begin_counts(t, w)
+        if not gather_slots(t, w):
+            return
+        reporting = is_read(t, w, 1, 1, False)
+        if advance(t, w, reporting) == 0:
+            return
+        left[w] = 0
+        t[0].made[w] = 1
+        store(t, w)
+        if reporting == 1:
+            store_report(t, w)
+        store_slots(t, w)
+        count(t, w, 1)
+        if t[0].slow[w] == 1:
+            fall_asleep_jointed(t[0].rest, w)
+        keep(t, w)
+
+    options = {"fast_math": PRECISION == "single", "cpu_compiler_flags": CPU_FLAGS}
+    model_steps.module.options |= MODULE_OPTIONS | options
+    return model_steps
+
+
+class ModelCode:
+    """Code of steps with contact for one model: its kernel, and what it takes for granted."""
+
+    def __init__(self, plan: Plan, model: Any, control: Any, materials: list[Any], on_gpu: bool) -> None:
+        self.laws = Specialized._of_links(plan, model, control)
+        self.points = points_of_links(plan)
+        forest = hung_forest(plan, self.laws)
+        self.kinds = [link.kind for link in forest.links]
+        form = ModelForm(forest, on_gpu, plan.places, varied_numbers(plan), self.points, absent_parameters(materials))
+        self.tables, self.body = form.tables, form.simulation()
+
+    def kernel(self) -> Any:
+        """The kernel; the same for the same code."""
+        name = "sharnir.model_" + hashlib.sha256(f"{PRECISION}{RULES}{self.body}".encode()).hexdigest()[:16]
+        if name not in _kernels:
+            _kernels[name] = model_kernel(self.body, name)
+        return _kernels[name]
+
+
+def absent_parameters(materials: list[Any]) -> frozenset[str]:
+    """Parameters of points that are zero, since no surface has them."""
+    absent = {"belt_axis", "belt_pull", "soft", "by_a"}
+    if not any(m.stiffness for m in materials):
+        absent |= {"stiffness", "damping"}
+    if not any(m.shear for m in materials):
+        absent |= {"shear_along", "shear_across", "fade"}
+    return frozenset(absent)
+
+
+_kernels: dict[str, Any] = {}  # by module name
