@@ -355,14 +355,15 @@ class Trees:
 
     def _bind_model(self, t: Any, control: Control, ints: Any) -> None:
         """Code for this model, which makes those steps with contact that it can."""
-        t.by_model, t.slot_first, t.model_kind = 0, ints([0]), ints([])
+        t.by_model = 0
         if not self.solver.specialize:
             return
         from sharnir.engine.tree.model_code import ModelCode
 
         m = self.model
         code = ModelCode(self.plan, m, control, materials_of(m), bool(wp.get_device(m.device).is_cuda))
-        t.by_model, t.slot_first, t.model_kind = 1, ints(code.tables.first_point), ints(code.kinds)
+        t.by_model, t.slots, t.model_kind = 1, code.slots, ints(code.kinds)
+        t.slot_first, t.slot_points = ints(code.first_point), ints(code.points)
         self.by_model, self._left_over = code.kernel(), wp.zeros(m.worlds, dtype=wp.int32, device=m.device)
         load_modules([self.by_model.module], m.device)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -19,15 +20,32 @@ import warp as wp
 from sharnir.collision.data import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, KINDS, SPHERE
 from sharnir.core.shorten import RULES
 from sharnir.core.types import CPU_FLAGS, MODULE_OPTIONS, PRECISION, real
+from sharnir.emit.expressions import Expression, node, select, value
 from sharnir.emit.program import QUOTIENTS, UNDEFINED
 from sharnir.engine.sleep import NOBODY, fall_asleep_jointed
 from sharnir.engine.tree.after import count, keep, store, store_report
+from sharnir.engine.tree.branches import BRANCH, Branches, by_branch
 from sharnir.engine.tree.build import LOOSE_MASK, Place, Plan
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT
 from sharnir.engine.tree.closures import PARAMETERS as GIVEN
-from sharnir.engine.tree.code import CHOICES, GLOBAL, LEFT, LOOSE, SET_STEP, VARIABLES
+from sharnir.engine.tree.code import CHOICES, GLOBAL, LEFT, LOOSE, SET_STEP, VARIABLES, stored_fields
 from sharnir.engine.tree.contact_runtime import NEAR_LIMIT, POINTS, clear_points, store_point
-from sharnir.engine.tree.forest import BALL, FREE, GROUND, HINGE, JOINT_LAWS, LAWS, OFF, SLIDER, WELD, Forest
+from sharnir.engine.tree.forest import (
+    BALL,
+    FREE,
+    GROUND,
+    HINGE,
+    INERTIAL,
+    JOINT_LAWS,
+    LAWS,
+    LAWS_3,
+    OFF,
+    PARAMETERS,
+    SEVERAL,
+    SLIDER,
+    WELD,
+    Forest,
+)
 from sharnir.engine.tree.generic import NEVER, is_read
 from sharnir.engine.tree.model_rows import SlotRows, SlotTables
 from sharnir.engine.tree.row_storage import LINK_FIELDS, WORK
@@ -36,17 +54,33 @@ from sharnir.engine.tree.runtime import (
     DONE,
     KIND_AT,
     NATIVE,
+    ROOM,
     TreeStep,
     begin_counts,
     is_untouched,
     laws_act,
     outer_forces,
 )
-from sharnir.engine.tree.special import Special, Specialized, SpecialTree, is_absent, read_together, varied_numbers
+from sharnir.engine.tree.placement import NUMBER
+from sharnir.engine.tree.special import ENABLING, Special, Specialized, SpecialTree, is_absent, read_together, varied_numbers
 from sharnir.engine.tree.step import close_pose, finish, guess, place_links, project, repair_limits, report, solve
-from sharnir.engine.tree.storage import REPORT, ROW, ROW_APART, TOGETHER, LinkView, offsets
+from sharnir.engine.tree.storage import (
+    APART,
+    GATHERED,
+    LAW,
+    LAW_3,
+    REPORT,
+    ROW,
+    ROW_APART,
+    SIZES,
+    START,
+    TOGETHER,
+    LinkView,
+    numbers,
+    offsets,
+    pack,
+)
 from sharnir.engine.tree.turning import with_gyroscopic
-from sharnir.engine.tree.unrolled import UnrolledTree
 
 JOINTS = (HINGE, SLIDER, BALL, FREE, WELD)
 """Kinds of joints that it is written for; of balls those without laws."""
@@ -99,35 +133,124 @@ def hung_forest(plan: Plan, laws: list[dict[str, Any]]) -> Forest:
 
 
 class ModelTree(SpecialTree):
-    """Every number of every link is a variable, in world axes; friction and limits of axes are rows, beside those of contact."""
+    """Every number of every link is a variable, in world axes; friction and limits of axes are rows, beside those of contact.
 
-    own, laws_are_rows, keeps_origins, leaves, more = False, True, True, False, False
+    Equal branches are one, in a loop over them (`branches`): a number of their links is an array.
+    """
+
+    laws_are_rows, keeps_origins, leaves, more = True, True, False, False
     goes_on, part_of_step = False, 1.0
     real = CPP
 
     def __init__(self, forest: Forest, program: Any, on_gpu: bool, axes: Any, varied: dict[str, np.ndarray]) -> None:
-        super().__init__(forest, program, False, axes, varied)
+        super().__init__(forest, program, False, axes, varied, own_axes=False)
         self.factor_always, self.keeps_k = on_gpu, True
         self.derived = ("M", "u_before", "g_before")
+        self.equal = Branches(forest, [None] * len(forest))
 
     def view(self, i: int) -> LinkView:
         return LinkView(self, i)
 
+    def visits(self, inward: bool = False) -> Iterator[tuple[list[int], int]]:
+        """Links that the code has, and in how many branches: 0 of a single link."""
+        of, visits = self.equal, []
+        for i, link in enumerate(self.forest.links):
+            if link.kind == OFF or i != of.first(i):
+                continue
+            if i in of.members:
+                visits.append((of.members[i][0], len(of.members[i])))
+            elif i not in of.of:
+                visits.append(([i], 0))
+        return ((list(reversed(links)) if inward else links, n) for links, n in (reversed(visits) if inward else visits))
+
     def links(self, inward: bool = False) -> Iterator[LinkView]:
-        return (link for link in super().links(inward) if self.kind_of(link.at) != OFF)
+        for links, count in self.visits(inward):
+            with self.program.block(loop_over(count)) if count else nullcontext():
+                for i in links:
+                    yield LinkView(self, i)
+
+    def place(self, i: int, name: str, k: int) -> str:
+        """A number of a link."""
+        return f"{name}_{i}_{k}" + (f"[{BRANCH}]" if i in self.equal.of else "")
+
+    def own(self, i: int, name: str, k: int = 0) -> str:
+        return f"{name}_{self.equal.first(i)}_{k}{self.equal.where(i)}"
 
     def get(self, i: int, name: str) -> list[Any]:
-        if name in LINK_FIELDS:
-            return [self.program.read(f"{name}_{i}_{k}") for k in range(LINK_FIELDS[name])]
         if name in REPORT:
             return [self.program.read(self._report(i, name, k)) for k in range(REPORT[name])]
-        return super().get(i, name)
+        if name in PARAMETERS:
+            return super().get(i, name)
+        if (name in LAW or name in LAW_3) and not self.acts(i):
+            return [0.0] * SIZES[name]
+        return [self.program.read(self.place(i, name, k)) for k in range(LINK_FIELDS.get(name) or SIZES[name])]
 
     def put(self, i: int, name: str, x: list[Any]) -> None:
-        if name in REPORT:
-            UnrolledTree.put(self, i, name, x)
+        for k, number in enumerate(x):
+            self.program.write(self._report(i, name, k) if name in REPORT else self.place(i, name, k), number)
+
+    def _report(self, i: int, name: str, k: int) -> str:
+        if name in APART:
+            first = self.equal.value(i, lambda j: ROW * (len(self.forest) + 1) + ROW_APART * j + START[name] + k)
         else:
-            super().put(i, name, x)
+            first = self.equal.value(i, lambda j: ROW * (j + 1) + START[name] + k)
+        return f"number({first})"
+
+    def _parameter(self, i: int, name: str, k: int, x: float) -> Any:
+        of_axis, links = LAWS_3.get(name, name), self.equal.all(i)
+        if name in JOINT_LAWS:
+            if name in ("reaction", "loaded"):
+                return self.program.read(f"joint_{name}({self.equal.value(i, int)})")
+            return x
+        if of_axis in LAWS:
+            several = self.kind_of(i) in SEVERAL
+            if several != (name in LAWS_3) or k >= max(1, int(self.forest.links[i].laws.get("slides", 3))):
+                return LAWS[of_axis]
+            places = [f"law_{of_axis}({self.axes[j] + k})" for j in links]
+            if of_axis not in self.present[i]:
+                if of_axis in ENABLING:
+                    self.checks |= dict.fromkeys(places, of_axis)
+                return LAWS[of_axis]
+            return self._constants(of_axis, i, k, places)
+        values = [self.forest.values(j)[name][k] for j in links]
+        varies = any(self.varied[name][j].any() if name == "frame" else self.varied[name][j, k] for j in links)
+        if not varies and values == [x] * len(values) and (name == "frame" or x == 0.0):
+            return x
+        at = [sum(INERTIAL.values()) * j + self.start[name] + k for j in links]
+        if not any(v.any() for v in self.varied.values()):
+            return self.program.read(f"parameters[{by_branch(at)}]")
+        return self._constants(name, i, k, [f"parameter({a})" for a in at])
+
+    def _constants(self, name: str, i: int, k: int, places: list[str]) -> Any:
+        """A parameter that the code reads once, of every branch."""
+        for j, place in zip(self.equal.all(i), places, strict=True):
+            self.constants[self.own(j, name, k)] = place
+        return value(self.place(i, name, k))
+
+    def gathered(self, i: int, name: str) -> Any:
+        single = [k for k in self.forest.children[i] if k not in self.equal.members and k == self.equal.first(k)]
+        total = GATHERED[name]
+        for k in single:
+            total = total + pack(name, self.get(k, name))
+        for k in self.forest.children[i]:
+            if k in self.equal.members:
+                total = total + pack(name, [self.program.read(f"all_{name}_{k}_{n}") for n in range(SIZES[name])])
+        return total
+
+    def hand_on(self, i: int, fields: dict[str, Any]) -> None:
+        if i not in self.equal.members:
+            super().hand_on(i, fields)
+        elif self.forest.links[i].base != GROUND:
+            for name, x in fields.items():
+                for n, number in enumerate(numbers(x)):
+                    total = f"all_{name}_{i}_{n}"
+                    before = self.program.read(total)
+                    self.program.write(total, select(value(f"({BRANCH} == 0)", "bool"), number, before + number))
+
+    def note_stopped(self, condition: Any, at: Any) -> None:
+        if isinstance(condition, Expression):
+            number = value(self.equal.value(at, lambda j: j + 1), "int")
+            self.program.write("stopped", node("?", condition, number, self.program.read("stopped", "int"), kind="int"))
 
     def when_factored(self, factor: bool) -> Iterator[None]:
         if self.rests:
@@ -137,6 +260,11 @@ class ModelTree(SpecialTree):
 
     def refined(self, link: Any, D: Any, x: Any) -> Any:
         return x if self.rests else with_gyroscopic(link, D, x)
+
+
+def loop_over(count: int) -> str:
+    """C++: the head of a loop over so many branches."""
+    return f"for (int {BRANCH} = 0; {BRANCH} < {count}; ++{BRANCH}) {{"
 
 
 class ModelForm(Special):
@@ -155,11 +283,13 @@ class ModelForm(Special):
     ) -> None:  # fmt: skip
         super().__init__(forest, CPP, on_gpu, places, varied)
         present = self.tree.present
-        single = [i for i, p in enumerate(places) if p.kind in (HINGE, SLIDER) and self.tree.acts(i)]
+        single = [i for i, link in enumerate(forest.links) if link.kind in (HINGE, SLIDER) and self.tree.acts(i)]
         rubs = {"friction_static", "friction_dynamic", "friction_load"}
         rubbing = [i for i in single if present[i] & rubs]
         limited = [i for i in single if "limit_lower" in present[i]]
-        self.tables = SlotTables(forest, points, rubbing, limited)
+        alike = [(link.kind, self.tree.acts(i), frozenset(present[i]), points[i]) for i, link in enumerate(forest.links)]
+        self.branches = self.tree.equal = Branches(forest, alike)
+        self.tables = SlotTables(self.branches, points, rubbing, limited)
         self.rows = self.tree.rows = SlotRows(self.tree, self.tables, absent)
 
     def close(self) -> None:
@@ -168,8 +298,9 @@ class ModelForm(Special):
         with p.block("if (overlaps) {"):
             links = self.forest.links
             for root in sorted({i for i, link in enumerate(links) if link.base < 0 and link.kind == FREE}):
-                slots = [n for n, s in enumerate(self.tables.slots) if s.kind == CONTACT and self.tables.root[s.link] == root]
-                p.say(f"if (!({' || '.join(f'there_{n}' for n in slots) or 'false'})) return 0;  // its momenta are to be kept")
+                t = self.tables
+                slots = [t.own(n) for n, s in enumerate(t.slots) if s.kind == CONTACT and t.root[s.link] == root]
+                p.say(f"if (!({' || '.join(f'there_{n}{k}' for n, k in slots) or 'false'})) return 0;  // its momenta are to be kept")
             place_links(tree)
             repair_limits(tree)
             close_pose(tree)
@@ -202,10 +333,11 @@ class ModelForm(Special):
         self.close()
         self.take_up()
         body = p.finish()
-        self._used = set(re.findall(r"\b[A-Za-z]\w*_\d+_\d+\b", body))
+        self._used = set(NUMBER.findall(body))
         for name in ("z", "q", "stuck"):
-            self._used |= {f"{name}_{s.link}_0" for s in self.tables.slots if s.kind != CONTACT}
-        self._changed = set(re.findall(r"^([A-Za-z]\w*_\d+_\d+) = ", body, re.M)) | {n for n in self._used if n.startswith("stuck")}
+            self._used |= {f"{name}_{self.branches.first(s.link)}_0" for s in self.tables.slots if s.kind != CONTACT}
+        changed = rf"^([A-Za-z]\w*_\d+_\d+)(?:\[{BRANCH}\])? = "
+        self._changed = set(re.findall(changed, body, re.M)) | {n for n in self._used if n.startswith("stuck")}
         return "\n".join(self._lines(body)).replace("{real}", self.real)
 
     def _lines(self, body: str) -> Iterator[str]:
@@ -230,10 +362,11 @@ class ModelForm(Special):
         yield f"#else\nreal* const row_of_world = numbers + w*{size};\n#define number(k) row_of_world[k]\n#endif"
         yield from self.rows.declarations()
         yield "const bool astray = false; real taken = real(0.0);"
-        constants = [(name, place) for name, place in tree.constants.items()]
-        yield from (f"const real {name} = {place};" for name, place in constants)
-        used = [n for n in sorted(self._used) if n not in tree.constants and not n.startswith("judged_")]
-        yield "real " + ", ".join(f"{n} = real(0.0)" for n in used) + ";"
+        constants = {name.split("[")[0] for name in tree.constants}
+        yield from (f"const real {name} = {place};" for name, place in tree.constants.items() if "[" not in name)
+        used = [n for n in sorted(self._used | constants) if n not in tree.constants and not n.startswith("judged_")]
+        yield "real " + ", ".join(f"{n}{self._many(n)}" for n in used) + ";"
+        yield from read_together([(name, place) for name, place in tree.constants.items() if "[" in name])
         yield self.load()
         yield from self._load_rows()
         yield self.program.functions()
@@ -250,12 +383,33 @@ class ModelForm(Special):
         yield UNDEFINED
         yield "return 1;"
 
+    def _many(self, name: str) -> str:
+        """The declarator of a number: of equal branches an array."""
+        field, at, _ = name.rsplit("_", 2)
+        of_slot = field.startswith("of_")
+        count = len(self.tables.all(int(at))) if of_slot else self.branches.count(int(at))
+        one = (of_slot and int(at) not in self.tables.alike) or field.startswith("all_") or count == 0
+        return " = real(0.0)" if one else f"[{count}] = {{}}"
+
+    def _copies(self) -> Iterator[tuple[str, str]]:
+        for i, link in enumerate(self.forest.links):
+            at = self.source.first + ROOM * i
+            for name, size in stored_fields(link.kind, self.source.turns, self.real) if link.kind != OFF else ():
+                for k in range(size):
+                    if f"{name}_{self.branches.first(i)}_{k}" in self._used:
+                        yield self.tree.own(i, name, k), f"stored({at})"
+                    at += 1
+
+    def store(self) -> str:
+        return "\n".join(f"{place} = {own};" for own, place in self._copies() if own.split("[")[0] in self._changed)
+
     def _slow(self) -> str:
         """Whether a body is slower than what stands still."""
         lines = []
         for i, body in enumerate(self.bodies):
             if body >= 0:
-                v, g = ("(" + " + ".join(f"{n}_{i}_{k}*{n}_{i}_{k}" for k in range(3)) + ")" for n in "VW")
+                own = self.tree.own
+                v, g = ("(" + " + ".join(f"{own(i, n, k)}*{own(i, n, k)}" for k in range(3)) + ")" for n in "VW")
                 lines.append(f"slow = slow || !({v} + x.reach.data[{i}]*x.reach.data[{i}]*{g} > slowest);")
         return (
             "{ const real slowest = real(0.25)*h*h*x.slowest*x.slowest; bool slow = false; if (watching) {"
@@ -265,65 +419,63 @@ class ModelForm(Special):
 
     def _load_rows(self) -> Iterator[str]:
         """Which rows there are in this step, and their parameters."""
-        t, rows = self.tables, self.rows
-        given = offsets(GIVEN)
-        record = sum(GIVEN.values())
+        t, own = self.tables, self.tree.own
+        given, record = offsets(GIVEN), sum(GIVEN.values())
         touches = []
+        for n in sorted({t.own(n)[0] for n in range(len(t.slots))}):
+            if t.slots[n].kind != FRICTION:
+                yield f"bool there_{n}{f'[{len(t.all(n))}]' if n in t.alike else ''};"
         for n, s in enumerate(t.slots):
-            used = [name for name in sorted(self._used) if re.fullmatch(rf"of_\w+?_{n}_\d+", name)]
+            first, where = t.own(n)
+            there, i, axis = f"there_{first}{where}", s.link, self.tree.axes[s.link]
+            yield f"for (int r = {s.first_row}; r < {s.first_row + s.rows}; ++r) row_soft[r] = real(-1.0);"
             if s.kind == CONTACT:
-                touches.append(f"there_{n}")
-                yield f"const bool there_{n} = x.point_of.data[{n} + x.most_laws*w] >= 0;"
+                touches.append(there)
+                yield f"{there} = x.point_of.data[{n} + x.most_laws*w] >= 0;"
                 pairs = []
-                for own in used:
-                    name, k = re.fullmatch(rf"of_(\w+?)_{n}_(\d+)", own).groups()  # type: ignore[union-attr]
-                    if name in given:
-                        place = record * n + given[name] + int(k)
-                        pairs.append((own, f"x.row_numbers.data[{place}*x.row_stride + w*x.row_world]"))
-                yield f"if (there_{n}) {{" + "\n".join(read_together(pairs)) + f"}} else row_high[{s.first_row}] = real(-1.0);"
-                yield f"for (int r = {s.first_row}; r < {s.first_row + 3}; ++r) row_soft[r] = real(-1.0);"
-                continue
-            yield f"row_soft[{s.first_row}] = real(-1.0);"
-            axis, i = self.tree.axes[s.link], s.link
-            if s.kind == FRICTION:
+                for name in sorted(self._used):
+                    found = re.fullmatch(rf"of_(\w+?)_{first}_(\d+)", name)
+                    if found and found[1] in given:
+                        place = record * n + given[found[1]] + int(found[2])
+                        pairs.append((name + where, f"x.row_numbers.data[{place}*x.row_stride + w*x.row_world]"))
+                yield f"if ({there}) {{" + "\n".join(read_together(pairs)) + f"}} else row_high[{s.first_row}] = real(-1.0);"
+            elif s.kind == FRICTION:
                 law = " || ".join(f"law_friction_{kind}({axis}) > real(0.0)" for kind in ("static", "dynamic", "load"))
-                yield f"if (!({law})) stuck_{i}_0 = real(0.0);"
-                yield f"of_last_{n}_0 = x.state.friction_impulse.data[{axis}*worlds + w]*(real(0.25)/h);"
-                continue
-            yield f"const real way_{n} = real({NEAR_LIMIT})*(real(2.0)*wp::abs(z_{i}_0) + x.fall*h*h);"
-            yield f"const bool low_{n} = q_{i}_0 - law_limit_lower({axis}) < way_{n};"
-            yield f"const bool up_{n} = law_limit_upper({axis}) - q_{i}_0 < way_{n};"
-            yield f"if (low_{n} && up_{n}) return 0;"
-            yield f"const bool there_{n} = low_{n} || up_{n}; of_side_{n}_0 = low_{n} ? real(1.0) : real(-1.0);"
-            impulse = f"x.state.limit_impulse.data[{axis}*worlds + w]"
-            yield f"of_last_{n}_0 = wp::max(of_side_{n}_0*{impulse}, real(0.0))*(real(0.25)/h);"
+                yield f"if (!({law})) {own(i, 'stuck')} = real(0.0);"
+                yield f"of_last_{first}_0{where} = x.state.friction_impulse.data[{axis}*worlds + w]*(real(0.25)/h);"
+            else:
+                q, side, impulse = own(i, "q"), f"of_side_{first}_0{where}", f"x.state.limit_impulse.data[{axis}*worlds + w]"
+                yield f"{{ const real way = real({NEAR_LIMIT})*(real(2.0)*wp::abs({own(i, 'z')}) + x.fall*h*h);"
+                yield f"const bool low = {q} - law_limit_lower({axis}) < way, up = law_limit_upper({axis}) - {q} < way;"
+                yield f"if (low && up) return 0;\n{there} = low || up; {side} = low ? real(1.0) : real(-1.0);"
+                yield f"of_last_{first}_0{where} = wp::max({side}*{impulse}, real(0.0))*(real(0.25)/h); }}"
         yield f"if ({' || '.join(touches) or 'false'}) tolerance = x.contact_tolerance;"
 
     def _store_rows(self) -> Iterator[str]:
         """What rows carried, as of a whole step; of points in working memory, for `store_slots`."""
         yield "const real whole_step = real(4.0)*dt/(h*h);"
         yield f"const int at_closures = memory_size + {sum(LINK_FIELDS.values())}*(links + 1); (void)at_closures;"
-        limited = {self.tables.slots[n].link for n in range(len(self.tables.slots)) if self.tables.slots[n].kind == LIMIT}
-        for n, s in enumerate(self.tables.slots):
+        t = self.tables
+        for n, s in enumerate(t.slots):
             axis = self.tree.axes[s.link]
+            first, where = t.own(n)
             if s.kind == FRICTION:
-                yield f"x.state.friction_impulse.data[{axis}*worlds + w] = of_force_{n}_0*whole_step;"
+                yield f"x.state.friction_impulse.data[{axis}*worlds + w] = of_force_{first}_0{where}*whole_step;"
             elif s.kind == LIMIT:
-                yield f"x.state.limit_impulse.data[{axis}*worlds + w] = there_{n} ? of_force_{n}_0*whole_step : real(0.0);"
+                force = f"there_{first}{where} ? of_force_{first}_0{where}*whole_step : real(0.0)"
+                yield f"x.state.limit_impulse.data[{axis}*worlds + w] = {force};"
             else:
-                kept = {"force": 3, "blow": 3, "slip": 3, "bend": 1, "end_gap": 1}
                 copies = []
-                for name, size in kept.items():
+                for name, size in {"force": 3, "blow": 3, "slip": 3, "bend": 1, "end_gap": 1}.items():
                     for k in range(size):
-                        own = f"of_{name}_{n}_{k}"
-                        x = own if own in self._used else "real(0.0)"
+                        own = f"of_{name}_{first}_{k}"
+                        x = own + where if own in self._used else "real(0.0)"
                         copies.append(f"number(at_closures + {RECORD * n + KEPT_AT[name] + k}) = {x};")
-                normal = offsets(GIVEN)["axis_a"]
                 for k in range(3):
-                    place = f"x.row_numbers.data[{sum(GIVEN.values()) * n + normal + k}*x.row_stride + w*x.row_world]"
-                    copies.append(f"{place} = of_axis_a_{n}_{k};")
-                yield f"if (there_{n}) {{ {' '.join(copies)} }}"
-        rubbing = {s.link for s in self.tables.slots if s.kind == FRICTION}
+                    place = sum(GIVEN.values()) * n + offsets(GIVEN)["axis_a"] + k
+                    copies.append(f"x.row_numbers.data[{place}*x.row_stride + w*x.row_world] = of_axis_a_{first}_{k}{where};")
+                yield f"if (there_{first}{where}) {{ {' '.join(copies)} }}"
+        rubbing, limited = ({s.link for s in t.slots if s.kind == kind} for kind in (FRICTION, LIMIT))
         for i, axis in enumerate(self.tree.axes):
             if self.forest.links[i].kind in (HINGE, SLIDER):
                 if i not in rubbing:
@@ -339,12 +491,13 @@ class ModelForm(Special):
     f"""{NATIVE}
 const int links = x.links; int c = 0, lost = 0; bool fits = true;
 const int* const kinds = x.kind_built.data; const real h = x.settings.dt.data[0];
-for (int k = 0; k < x.slot_first.data[links]; ++k) x.point_of.data[k + x.most_laws*w] = -1;
+for (int k = 0; k < x.slots; ++k) x.point_of.data[k + x.most_laws*w] = -1;
 #define give(k) x.row_numbers.data[({sum(GIVEN.values())}*c + (k))*x.row_stride + w*x.row_world]
 const auto add = [&](int kind, int a, int b, int rows, int point, int belt = -1, int frame = -1) -> bool {{
 if (!fits || a >= 0 || b < 0 || rows != 3) {{ fits = false; return false; }}
-for (c = x.slot_first.data[b]; c < x.slot_first.data[b + 1]; ++c) if (x.point_of.data[c + x.most_laws*w] < 0) break;
-fits = c < x.slot_first.data[b + 1];
+const int end = x.slot_first.data[b] + x.slot_points.data[b];
+for (c = x.slot_first.data[b]; c < end; ++c) if (x.point_of.data[c + x.most_laws*w] < 0) break;
+fits = c < end;
 if (fits) {{ x.point_of.data[c + x.most_laws*w] = point; give({offsets(GIVEN)["on"]}) = real(1.0); }}
 return fits; }};
 {POINTS}
@@ -385,7 +538,7 @@ def store_slots(t: wp.array(dtype=TreeStep), w: int):
     """Impulses of points of contact, as of a whole step."""
     clear_points(t, w)
     scale = real(4.0) * t[0].settings.dt[0] / (t[0].part[w] * t[0].part[w])
-    for k in range(t[0].slot_first[t[0].links]):
+    for k in range(t[0].slots):
         p = t[0].point_of[k + t[0].most_laws * w]
         if p >= 0:
             store_point(t, k, p, w, scale)
@@ -442,7 +595,7 @@ class ModelCode:
         forest = hung_forest(plan, self.laws)
         self.kinds = [link.kind for link in forest.links]
         form = ModelForm(forest, on_gpu, plan.places, varied_numbers(plan), self.points, absent_parameters(materials))
-        self.tables, self.body = form.tables, form.simulation()
+        self.slots, self.first_point, self.body = len(form.tables.slots), form.tables.first_point, form.simulation()
 
     def kernel(self) -> Any:
         """The kernel; the same for the same code."""

@@ -8,7 +8,7 @@ same way through the code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,8 @@ from sharnir.emit.expressions import node, value
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, SPEEDS
 from sharnir.engine.tree.closures import ROWS as ROWS_OF
 from sharnir.engine.tree.contact_rows import LAWS, NUMBERS_OF_STEP, ROUNDING, LawRows, solve_text
-from sharnir.engine.tree.forest import GROUND, Forest
+from sharnir.engine.tree.branches import BRANCH, Branches, by_branch
+from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.joint_speeds import add_own, gains, know_response, lever_of, natural, own_speeds, size_of
 from sharnir.engine.tree.row_storage import FIELDS, PER_ROW, ClosureView
 from sharnir.engine.tree.rows import ways
@@ -47,23 +48,48 @@ class SlotTables:
     """Which rows there are, and what `contact.cones` is told of them.
 
     Args:
-        forest: the links.
+        branches: the links, and which of them are equal branches. Rows of such branches follow each other, branch by branch.
         points: for how many points of contact every link has room.
         rubbing, limited: links whose axes have friction, and limits.
     """
 
-    def __init__(self, forest: Forest, points: Sequence[int], rubbing: Sequence[int], limited: Sequence[int]) -> None:
-        self.forest = forest
-        kinds = [CONTACT] * sum(points) + [FRICTION] * len(rubbing) + [LIMIT] * len(limited)
-        links = [i for i, n in enumerate(points) for _ in range(n)] + [*rubbing, *limited]
+    def __init__(self, branches: Branches, points: Sequence[int], rubbing: Sequence[int], limited: Sequence[int]) -> None:
+        self.branches, self.forest = branches, branches.forest
         self.slots: list[Slot] = []
-        rows = 0
-        for kind, link in zip(kinds, links, strict=True):
-            self.slots.append(Slot(kind, link, self._path(link), rows))
-            rows += ROWS_OF[kind]
-        self.rows, self.points = rows, sum(points)
-        self.first_point = [sum(points[:i]) for i in range(len(points) + 1)]
+        self.groups: list[list[list[int]]] = []  # of each group of branches, the slots of every branch
+
+        def add(links: Sequence[int]) -> list[int]:
+            begin = len(self.slots)
+            for kind, some in ((CONTACT, [i for i in links for _ in range(points[i])]),
+                               (FRICTION, [i for i in links if i in rubbing]), (LIMIT, [i for i in links if i in limited])):  # fmt: skip
+                for link in some:
+                    rows = self.slots[-1].first_row + self.slots[-1].rows if self.slots else 0
+                    self.slots.append(Slot(kind, link, self._path(link), rows))
+            return list(range(begin, len(self.slots)))
+
+        self.single = add([i for i in range(len(self.forest)) if i not in branches.of])
+        for members in branches.members.values():
+            self.groups.append([add(links) for links in members])
+        self.rows = sum(s.rows for s in self.slots)
+        self.first_point = [next((n for n, s in enumerate(self.slots) if s.kind == CONTACT and s.link == i), 0)
+                            for i in range(len(self.forest))]  # fmt: skip
+        self.alike = {n: [branch[k] for branch in group] for group in self.groups for k, n in enumerate(group[0])}
+        """By slot of a first branch: the slots of all branches for which it stands."""
+        self.stands = {k: n for n, some in self.alike.items() for k in some}
         self._order()
+
+    def all(self, n: int) -> list[int]:
+        """The slots for which a slot stands."""
+        return self.alike.get(n, [n])
+
+    def value(self, n: int, of: Callable[[int], int]) -> str:
+        """C++: a whole number of the slot for which slot n stands in the present branch."""
+        return by_branch([of(k) for k in self.all(n)])
+
+    def own(self, n: int) -> tuple[int, str]:
+        """The slot that stands for a slot, and its index in that one's arrays."""
+        first = self.stands.get(n, n)
+        return first, f"[{self.alike[first].index(n)}]" if n in self.stands else ""
 
     def _path(self, link: int) -> tuple[int, ...]:
         out = []
@@ -162,6 +188,7 @@ class SlotRows(LawRows):
         super().__init__(tree)
         self.tables, self.absent = tables, absent
         self.acts: dict[tuple[int, int], tuple[Vector, Vector]] = {}
+        self._responses_at: dict[str, str] = {}  # where J of a row begins, by the row
 
     # ---- C++ around the program
 
@@ -214,12 +241,24 @@ class SlotRows(LawRows):
         yield
 
     def closures(self) -> Iterator[ClosureView]:
-        for n, s in enumerate(self.tables.slots):
-            if s.kind == FRICTION:
-                yield ClosureView(self, n)
-                continue
-            with self.program.block(f"if (there_{n}) {{"):
-                yield ClosureView(self, n)
+        for n in self.tables.single:
+            yield from self._visit(n)
+        for group in self.tables.groups:
+            if group[0]:
+                with self.program.block(f"for (int {BRANCH} = 0; {BRANCH} < {len(group)}; ++{BRANCH}) {{"):
+                    for n in group[0]:
+                        yield from self._visit(n)
+
+    def _visit(self, n: int) -> Iterator[ClosureView]:
+        if self.tables.slots[n].kind == FRICTION:
+            yield ClosureView(self, n)
+            return
+        with self.program.block(f"if ({self.there(n)}) {{"):
+            yield ClosureView(self, n)
+
+    def there(self, n: int) -> str:
+        """C++: whether there is a row at a place in this step."""
+        return f"there_{n}" + (f"[{BRANCH}]" if n in self.tables.alike else "")
 
     def laws(self) -> Iterator[tuple[ClosureView, Any]]:
         for c in self.closures():
@@ -235,7 +274,7 @@ class SlotRows(LawRows):
         return self.tree.ground()
 
     def field_place(self, c: int, name: str, k: int) -> str:  # type: ignore[override]
-        return f"of_{name}_{c}_{k}"
+        return f"of_{name}_{c}_{k}" + (f"[{BRANCH}]" if c in self.tables.alike else "")
 
     def is_none(self, c: int, name: str) -> bool:
         """Whether a number of a point is zero in all worlds."""
@@ -249,12 +288,15 @@ class SlotRows(LawRows):
         return [self.program.read(self.field_place(c, name, k)) for k in range(FIELDS[name])]
 
     def whole(self, name: str, at: Any, after: int = 0) -> Any:
-        if name == "row_start":
-            return (self.tables.slots[at].first_row if after == 0 else self.tables.slots[at].first_row + self.tables.slots[at].rows)
-        return super().whole(name, at, after)
+        if name != "row_start":
+            return super().whole(name, at, after)
+        slots = self.tables.slots
+        row = self.tables.value(at, lambda n: slots[n].first_row + (slots[n].rows if after else 0))
+        self._responses_at[row] = self.tables.value(at, lambda n: self.tables.y_start[slots[n].first_row])
+        return row
 
     def plus(self, a: Any, b: Any) -> Any:
-        return a + b if isinstance(a, int) and isinstance(b, int) else super().plus(a, b)
+        return str(int(a) + int(b)) if str(a).isdigit() and str(b).isdigit() else super().plus(a, b)
 
     def size(self, name: str) -> Any:
         return 0 if name == "equal" else super().size(name)
@@ -282,47 +324,53 @@ class SlotRows(LawRows):
     def put_responses(self, r: Any, at: Any, **numbers_of: list[Any]) -> None:
         for name, values in numbers_of.items():
             for m, x in enumerate(values):
-                self.program.write(self._place(name, self.tables.y_start[r] + at + m), x)
+                self.program.write(self._place(name, self.plus(self._responses_at[r], at + m)), x)
 
     def carry_bounded(self, c: Any) -> None:
-        slot = self.tables.slots[c.at]
+        t, slot = self.tables, self.tables.slots[c.at]
         if slot.kind != CONTACT:
             return
         for k in range(slot.rows):
             l, n = self.acts.pop((slot.link, k))
+            first = t.value(c.at, lambda j, k=k: t.y_start[t.slots[j].first_row + k])  # type: ignore[misc]
             at = 0
             for i in slot.path:
                 link = self.tree.view(i)
                 for joint in ways(link):
                     seen = natural(joint, link, (l, n))
-                    self.put_responses(slot.first_row + k, at, J=seen)
+                    for m, x in enumerate(seen):
+                        self.program.write(self._place("J", self.plus(first, at + m)), x)
                     n, at = n + cross(lever_of(joint, link), l), at + len(seen)
 
-    def _with_speeds(self) -> Iterator[tuple[Any, Any, int]]:
-        """Links whose joint speeds rows change, their joints, and where these speeds begin."""
+    def _with_speeds(self) -> Iterator[tuple[Any, Any, list[str]]]:
+        """Links whose joint speeds rows change, their joints, and where these speeds are."""
+        t = self.tables
         for link in self.tree.links():
-            if self.tables.place[link.at] >= 0:
+            if t.place[link.at] >= 0:
                 for joint in ways(link):
-                    yield link, joint, self.tables.place[link.at]
+                    places = [t.branches.value(link.at, lambda j, k=k: t.place[j] + k) for k in range(size_of(joint))]  # type: ignore[misc]
+                    yield link, joint, places
 
-    def _response(self, size: int, place: Any) -> list[Any]:
-        return [self.program.read(f"cone_delta({place + k})") for k in range(size)]
+    def _response(self, places: list[str]) -> list[Any]:  # type: ignore[override]
+        return [self.program.read(f"cone_delta({place})") for place in places]
 
     def begin_carrying(self) -> None:
         t, p = self.tables, self.program
         p.forget("choose_way(rows, speeds, n_islands); by_left = false;")
-        for link, joint, place in self._with_speeds():
+        for link, joint, places in self._with_speeds():
             response = know_response(joint, link)
-            for k, x in enumerate(response):
-                p.write(f"cone_delta({place + k})", x)
-            lever = lever_of(joint, link)
+            for place, x in zip(places, response, strict=True):
+                p.write(f"cone_delta({place})", x)
+            lever, path = lever_of(joint, link), t._path(link.at)[1:]
+            all_links = t.branches.all(link.at)
             for k, (l, n) in enumerate(gains(joint, link, response)):
                 n = n + cross(lever, l)
-                for up in t._path(link.at)[1:]:
+                for depth, up in enumerate(path):
                     base = self.tree.view(up)
                     for other in ways(base):
                         for m, x in enumerate(natural(other, base, (l, n))):
-                            p.write(f"cone_gain({t.own_start[t.place[up] + m] + place + k})", x)
+                            at = by_branch([t.own_start[t.place[t._path(j)[depth + 1]] + m] + t.place[j] + k for j in all_links])
+                            p.write(f"cone_gain({at})", x)
                         n = n + cross(lever_of(other, base), l)
 
     def factor(self) -> None:
@@ -342,9 +390,9 @@ else for (int k = 0; k < size_of(e); ++k) own += left(at, k)*left(at, k)*cone_de
 
     def answer_along_speeds(self) -> None:
         p = self.program
-        for link, joint, place in self._with_speeds():
-            for k, x in enumerate(own_speeds(joint, link, self._response(size_of(joint), place))):
-                p.write(f"cone_eta({place + k})", x)
+        for link, joint, places in self._with_speeds():
+            for place, x in zip(places, own_speeds(joint, link, self._response(places)), strict=True):
+                p.write(f"cone_eta({place})", x)
         p.forget(f"""follow_joints(0, n_speeds);
 for (int c = 0; c < n_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
 const int at = row_at(r), size = many_of_closure(c); const Table where = t_where + t_where_start[c];
@@ -354,33 +402,32 @@ real sum = real(0.0); for (int i = 0; i < size; ++i) sum += along(at, i)*cone_et
     def correct_along_speeds(self) -> None:
         p = self.program
         p.forget(PUSHED.format(rest=self.row_place("rest")))
-        for link, joint, place in self._with_speeds():
-            size = size_of(joint)
-            eta = [p.read(f"cone_eta({place + k})") for k in range(size)]
-            add_own(joint, link, self._response(size, place), eta)
+        for link, joint, places in self._with_speeds():
+            add_own(joint, link, self._response(places), [p.read(f"cone_eta({place})") for place in places])
 
     def solve(self) -> None:
         self.stage(solve_text(self.row_place, self._place, self.tree.real if self.tree.real == "double" else "single"))
 
     # ---- what laws did
 
+    def _island(self, n: int) -> int:
+        return self.tables.island[self.tables.root[self.tables.slots[n].link]]
+
     def note_rubbing(self, held: Any) -> None:
         for _ in self.when(not_(held)):
-            self.program.say(f"rubs[{self._island}] = true;")
+            self.program.say(f"rubs[{self.tables.value(self._visited, self._island)}] = true;")
 
     def keep_laws(self) -> None:
         p, t = self.program, self.tables
         p.forget(f"bool rubs[{max(1, t.islands)}] = {{}}; (void)rubs;")
         for c, law in self.laws():
-            link = t.slots[c.at].link
-            self._island = t.island[t.root[link]]
+            self._visited = c.at
             stopped = law.keep(c)
             if stopped is not False:
-                number = value(str(link + 1), "int")
+                number = value(t.value(c.at, lambda n: t.slots[n].link + 1), "int")
                 p.write("stopped", node("?", stopped, number, p.read("stopped", "int"), kind="int"))
         for n, s in enumerate(t.slots):
             if s.kind == FRICTION:
-                hits = self.field_place(n, "hits", 0)
-                p.say(f"if ({hits} > real(0.5) && !rubs[{t.island[t.root[s.link]]}]) stopped = {s.link + 1};")
+                first, where = t.own(n)
+                p.say(f"if (of_hits_{first}_0{where} > real(0.5) && !rubs[{self._island(n)}]) stopped = {s.link + 1};")
         p.forget("")
-

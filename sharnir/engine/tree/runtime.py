@@ -185,7 +185,9 @@ class TreeStep:
     most_paths: wp.int32
     most_entries: wp.int32  # of the matrices of islands
     point_of: wp.array(dtype=wp.int32)  # [closure of these + most_laws · world] its point of contact, −1: none
-    slot_first: wp.array(dtype=wp.int32)  # [link + 1] places of points of contact, in code for one model (`model_code`)
+    slots: wp.int32  # places of rows, in code for one model (`model_code`)
+    slot_first: wp.array(dtype=wp.int32)  # [link] the first of its places of points of contact, and how many it has
+    slot_points: wp.array(dtype=wp.int32)
     model_kind: wp.array(dtype=wp.int32)  # [link] as that code takes for granted
     by_model: wp.int32  # 1: such code makes the steps that it can
     shapes: ShapeTable

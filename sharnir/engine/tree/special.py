@@ -128,10 +128,10 @@ class SpecialTree(UnrolledTree):
 
     begins, leaves = True, True
 
-    own = True  # whether vectors are in the links' own axes
-
-    def __init__(self, forest: Forest, program: Any, on_gpu: bool, axes: Any, varied: dict[str, np.ndarray]) -> None:
-        super().__init__(forest, program, self.own, on_gpu, axes)
+    def __init__(
+        self, forest: Forest, program: Any, on_gpu: bool, axes: Any, varied: dict[str, np.ndarray], own_axes: bool = True
+    ) -> None:  # fmt: skip
+        super().__init__(forest, program, own_axes, on_gpu, axes)
         self.varied, self.on_gpu = varied, on_gpu
         self.constants: dict[str, str] = {}  # of the code, and the places that they are read from
         self.checks: dict[str, str] = {}  # places of values that are taken for granted, and their names

@@ -133,13 +133,17 @@ class UnrolledTree(Emitted, OneForest):
         self.program.say(" ".join(f"real judged_{name}[{len(axes)}];" for name in names))
         for k, i in enumerate(axes):
             for name in names:
-                self.program.write(f"judged_{name}[{k}]", self.program.read(f"{name}_{i}_0"))
+                self.program.write(f"judged_{name}[{k}]", self.program.read(self.own(i, name)))
 
     def scatter(self, axes: list[int], names: tuple[str, ...]) -> None:
         """The reverse."""
         for k, i in enumerate(axes):
             for name in names:
-                self.program.write(f"{name}_{i}_0", self.program.read(f"judged_{name}[{k}]"))
+                self.program.write(self.own(i, name), self.program.read(f"judged_{name}[{k}]"))
+
+    def own(self, i: int, name: str) -> str:
+        """The place of a number of a link."""
+        return f"{name}_{i}_0"
 
     def put(self, i: int, name: str, x: list[Any]) -> None:
         for k, number in enumerate(x):
