@@ -11,7 +11,7 @@ import pytest
 
 import sharnir as sh
 from sharnir.core.types import CPU_FLAGS, mat33, mat66, quat, real, vec3, vec6
-from sharnir.engine.tree import around, kernel, special_call
+from sharnir.engine.tree import around, kernel, model_code, special_call
 
 TIMES = os.environ.get("SHARNIR_TIMES") == "1"  # whether times are asserted: `make test-all` does
 EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
@@ -82,7 +82,7 @@ def unoptimized(request, monkeypatch):
     What it computes differs by rounding at most. Modules that all simulations share are compiled as ever.
     """
     if "optimized" not in request.fixturenames:
-        for module in (around, kernel, special_call):
+        for module in (around, kernel, model_code, special_call):
             monkeypatch.setattr(module, "CPU_FLAGS", f"{CPU_FLAGS} -O0")
 
 

@@ -355,14 +355,18 @@ class Trees:
 
     def _bind_model(self, t: Any, control: Control, ints: Any) -> None:
         """Code for this model, which makes those steps with contact that it can."""
-        t.by_model = 0
-        if not self.solver.specialize:
-            return
-        from sharnir.engine.tree.model_code import ModelCode
+        from sharnir.engine.tree.model_code import ModelCode, refusal
 
-        m = self.model
+        m, asked = self.model, self.solver.specialize
+        t.by_model = 0
+        if asked is None:
+            alone = not self.closures and m.ropes is None and wp.get_device(m.device).is_cuda
+            asked = alone and not refusal(self.plan, materials_of(m))
+        if not asked:
+            return
         code = ModelCode(self.plan, m, control, materials_of(m), bool(wp.get_device(m.device).is_cuda))
-        t.by_model, t.slots, t.model_kind = 1, code.slots, ints(code.kinds)
+        t.by_model, t.slots, t.model_kind = 1, len(code.slot_kinds), ints(code.kinds)
+        t.slot_kind, t.slot_axis = ints(code.slot_kinds), ints(code.slot_axes)
         t.slot_first, t.slot_points = ints(code.first_point), ints(code.points)
         self.by_model, self._left_over = code.kernel(), wp.zeros(m.worlds, dtype=wp.int32, device=m.device)
         load_modules([self.by_model.module], m.device)

@@ -445,27 +445,38 @@ def store_point(t: wp.array(dtype=TreeStep), k: int, p: int, w: int, scale: real
 
 
 @wp.func
-def store_contacts(t: wp.array(dtype=TreeStep), w: int):
-    """Impulses of points of contact, of friction and of limits, as of a whole step."""
-    clear_points(t, w)
-    scale = real(4.0) * t[0].settings.dt[0] / (t[0].part[w] * t[0].part[w])
+def clear_axes(t: wp.array(dtype=TreeStep), w: int):
+    """Friction and limits of axes carry nothing."""
     for i in range(t[0].links):
         kind = t[0].kind[i + t[0].links * w]
         if kind == IS_HINGE or kind == IS_SLIDER:
             t[0].state.friction_impulse[t[0].axis[i], w] = real(0.0)
             t[0].state.limit_impulse[t[0].axis[i], w] = real(0.0)
+
+
+@wp.func
+def store_axis(t: wp.array(dtype=TreeStep), k: int, kind: int, axis: int, w: int, scale: real):
+    """What the k-th of these closures, friction or a limit of an axis, carried."""
+    force = carried(t, t[0].closures + k, w)[0] * scale
+    if kind == IS_FRICTION:
+        t[0].state.friction_impulse[axis, w] = force
+    elif force != real(0.0):
+        t[0].state.limit_impulse[axis, w] = force
+
+
+@wp.func
+def store_contacts(t: wp.array(dtype=TreeStep), w: int):
+    """Impulses of points of contact, of friction and of limits, as of a whole step."""
+    clear_points(t, w)
+    scale = real(4.0) * t[0].settings.dt[0] / (t[0].part[w] * t[0].part[w])
+    clear_axes(t, w)
     at_kind = row_table(t, AT_KIND, w) + t[0].closures
     at_link = row_table(t, AT_A, w) + t[0].closures
     count = row_table(t, 0, w) - t[0].closures
     for k in range(count):
         kind = row_table(t, at_kind + k, w)
         if kind == IS_FRICTION or kind == IS_LIMIT:
-            axis = t[0].axis[row_table(t, at_link + k, w)]
-            force = carried(t, t[0].closures + k, w)[0] * scale
-            if kind == IS_FRICTION:
-                t[0].state.friction_impulse[axis, w] = force
-            elif force != real(0.0):
-                t[0].state.limit_impulse[axis, w] = force
+            store_axis(t, k, kind, t[0].axis[row_table(t, at_link + k, w)], w, scale)
         p = t[0].point_of[k + t[0].most_laws * w]
         if p >= 0:
             store_point(t, k, p, w, scale)

@@ -29,7 +29,7 @@ from sharnir.engine.tree.build import LOOSE_MASK, Place, Plan
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT
 from sharnir.engine.tree.closures import PARAMETERS as GIVEN
 from sharnir.engine.tree.code import CHOICES, GLOBAL, LEFT, LOOSE, SET_STEP, VARIABLES, stored_fields
-from sharnir.engine.tree.contact_runtime import NEAR_LIMIT, POINTS, clear_points, store_point
+from sharnir.engine.tree.contact_runtime import NEAR_LIMIT, POINTS, clear_axes, clear_points, store_axis, store_point
 from sharnir.engine.tree.forest import (
     BALL,
     FREE,
@@ -88,6 +88,7 @@ POINTS_OF = {int(SPHERE): 1, int(CAPSULE): 2, int(ELLIPSOID): 1, int(BOX): 4, in
 OTHERS, ON_MESHES = 4, 3  # points of other shapes; and more for each shape where there are meshes or terrain
 MOST_POINTS = 24
 """For which there is room in a model."""
+IS_CONTACT = wp.constant(CONTACT)
 RECORD = sum(WORK.values())
 KEPT_AT = offsets(WORK)
 
@@ -295,29 +296,26 @@ class ModelForm(Special):
     def close(self) -> None:
         """Bodies that overlap, and axes beyond their limits, are displaced, where the ground holds what they hang on."""
         tree, p = self.tree, self.program
-        with p.block("if (overlaps) {"):
-            links = self.forest.links
-            for root in sorted({i for i, link in enumerate(links) if link.base < 0 and link.kind == FREE}):
-                t = self.tables
-                slots = [t.own(n) for n, s in enumerate(t.slots) if s.kind == CONTACT and t.root[s.link] == root]
-                p.say(f"if (!({' || '.join(f'there_{n}{k}' for n, k in slots) or 'false'})) return 0;  // its momenta are to be kept")
-            place_links(tree)
-            repair_limits(tree)
-            close_pose(tree)
-            place_links(tree)
+        links = self.forest.links
+        for root in sorted({i for i, link in enumerate(links) if link.base < 0 and link.kind == FREE}):
+            t = self.tables
+            slots = [t.own(n) for n, s in enumerate(t.slots) if s.kind == CONTACT and t.root[s.link] == root]
+            p.say(f"if (!({' || '.join(f'there_{n}{k}' for n, k in slots) or 'false'})) {{ astray = true; return; }}  // its momenta are to be kept")
+        place_links(tree)
+        repair_limits(tree)
+        close_pose(tree)
+        place_links(tree)
 
     def take_up(self) -> None:
+        """Velocities after impacts, which follow each other in an instant."""
         tree, p = self.tree, self.program
-        with p.block("if (stopped) {"):
-            with p.block("for (impact = 0; ; ++impact) {"):
-                place_links(tree)
-                tree.rows.choose_impacts()
-                project(tree)
-                p.say(tree.rows.note_unsolved)
-                p.say("if (last_impact) break;")
-            p.say("lifted = real(0.0); taken += lost*real(4.0)/(h*h); lost = real(0.0);")
-        with p.block("if (overlaps) {"):
-            guess(tree)
+        with p.block("for (impact = 0; ; ++impact) {"):
+            place_links(tree)
+            tree.rows.choose_impacts()
+            project(tree)
+            p.say(tree.rows.note_unsolved)
+            p.say("if (last_impact) break;")
+        p.say("lifted = real(0.0); taken += lost*real(4.0)/(h*h); lost = real(0.0);")
 
     def simulation(self) -> str:
         p, tree, rows = self.program, self.tree, self.rows
@@ -327,17 +325,24 @@ class ModelForm(Special):
         rows.find_impact()
         p.say("if (until < real(1.0)) return 0;")
         p.say(LEFT + "failed = 0; " + rows.note_unsolved + " x.part.data[w] = h;")
-        with p.block("if (reporting) {"):
+        with p.block("if (reporting) {"), p.function():
             report(tree)
-        finish(tree)
-        self.close()
-        self.take_up()
+        with p.function():
+            finish(tree)
+        with p.block("if (overlaps) {"), p.function():
+            self.close()
+        p.say("if (astray) return 0;")
+        with p.block("if (stopped) {"), p.function():
+            self.take_up()
+        with p.block("if (overlaps) {"), p.function():
+            guess(tree)
         body = p.finish()
-        self._used = set(NUMBER.findall(body))
+        text = body + p.functions()
+        self._used = set(NUMBER.findall(text))
         for name in ("z", "q", "stuck"):
             self._used |= {f"{name}_{self.branches.first(s.link)}_0" for s in self.tables.slots if s.kind != CONTACT}
         changed = rf"^([A-Za-z]\w*_\d+_\d+)(?:\[{BRANCH}\])? = "
-        self._changed = set(re.findall(changed, body, re.M)) | {n for n in self._used if n.startswith("stuck")}
+        self._changed = set(re.findall(changed, text, re.M)) | {n for n in self._used if n.startswith("stuck")}
         return "\n".join(self._lines(body)).replace("{real}", self.real)
 
     def _lines(self, body: str) -> Iterator[str]:
@@ -361,7 +366,7 @@ class ModelForm(Special):
         yield f"{GLOBAL}\n#define number(k) Global::at(row_of_world + {TOGETHER}*(k))"
         yield f"#else\nreal* const row_of_world = numbers + w*{size};\n#define number(k) row_of_world[k]\n#endif"
         yield from self.rows.declarations()
-        yield "const bool astray = false; real taken = real(0.0);"
+        yield "bool astray = false; real taken = real(0.0);"
         constants = {name.split("[")[0] for name in tree.constants}
         yield from (f"const real {name} = {place};" for name, place in tree.constants.items() if "[" not in name)
         used = [n for n in sorted(self._used | constants) if n not in tree.constants and not n.startswith("judged_")]
@@ -369,7 +374,7 @@ class ModelForm(Special):
         yield from read_together([(name, place) for name, place in tree.constants.items() if "[" in name])
         yield self.load()
         yield from self._load_rows()
-        yield self.program.functions()
+        yield self.program.functions().replace("#define separate\n", "#define separate __attribute__((noinline))\n")
         yield body
         yield f"stored(1) = real({CHOICES}*choice) + (restarted ? real(0.5) : real(0.0));"
         yield self.store()
@@ -449,39 +454,29 @@ class ModelForm(Special):
                 yield f"const bool low = {q} - law_limit_lower({axis}) < way, up = law_limit_upper({axis}) - {q} < way;"
                 yield f"if (low && up) return 0;\n{there} = low || up; {side} = low ? real(1.0) : real(-1.0);"
                 yield f"of_last_{first}_0{where} = wp::max({side}*{impulse}, real(0.0))*(real(0.25)/h); }}"
+        yield t.find_elements(lambda n: "true" if t.slots[n].kind == FRICTION else f"there_{t.own(n)[0]}{t.own(n)[1]}")
         yield f"if ({' || '.join(touches) or 'false'}) tolerance = x.contact_tolerance;"
 
     def _store_rows(self) -> Iterator[str]:
-        """What rows carried, as of a whole step; of points in working memory, for `store_slots`."""
-        yield "const real whole_step = real(4.0)*dt/(h*h);"
+        """What rows carried, in working memory, for `store_slots`."""
         yield f"const int at_closures = memory_size + {sum(LINK_FIELDS.values())}*(links + 1); (void)at_closures;"
         t = self.tables
         for n, s in enumerate(t.slots):
-            axis = self.tree.axes[s.link]
             first, where = t.own(n)
-            if s.kind == FRICTION:
-                yield f"x.state.friction_impulse.data[{axis}*worlds + w] = of_force_{first}_0{where}*whole_step;"
-            elif s.kind == LIMIT:
-                force = f"there_{first}{where} ? of_force_{first}_0{where}*whole_step : real(0.0)"
-                yield f"x.state.limit_impulse.data[{axis}*worlds + w] = {force};"
-            else:
-                copies = []
-                for name, size in {"force": 3, "blow": 3, "slip": 3, "bend": 1, "end_gap": 1}.items():
-                    for k in range(size):
-                        own = f"of_{name}_{first}_{k}"
-                        x = own + where if own in self._used else "real(0.0)"
-                        copies.append(f"number(at_closures + {RECORD * n + KEPT_AT[name] + k}) = {x};")
+            kept = {"force": 3} if s.kind != CONTACT else {"force": 3, "blow": 3, "slip": 3, "bend": 1, "end_gap": 1}
+            copies = []
+            for name, size in kept.items():
+                for k in range(size):
+                    own = f"of_{name}_{first}_{k}"
+                    x = own + where if own in self._used else "real(0.0)"
+                    copies.append(f"number(at_closures + {RECORD * n + KEPT_AT[name] + k}) = {x};")
+            if s.kind == CONTACT:
                 for k in range(3):
                     place = sum(GIVEN.values()) * n + offsets(GIVEN)["axis_a"] + k
                     copies.append(f"x.row_numbers.data[{place}*x.row_stride + w*x.row_world] = of_axis_a_{first}_{k}{where};")
-                yield f"if (there_{first}{where}) {{ {' '.join(copies)} }}"
-        rubbing, limited = ({s.link for s in t.slots if s.kind == kind} for kind in (FRICTION, LIMIT))
-        for i, axis in enumerate(self.tree.axes):
-            if self.forest.links[i].kind in (HINGE, SLIDER):
-                if i not in rubbing:
-                    yield f"x.state.friction_impulse.data[{axis}*worlds + w] = real(0.0);"
-                if i not in limited:
-                    yield f"x.state.limit_impulse.data[{axis}*worlds + w] = real(0.0);"
+            yield " ".join(copies) if s.kind == FRICTION else f"if (there_{first}{where}) {{ {' '.join(copies)} }}"
+            if s.kind == LIMIT:
+                yield f"else number(at_closures + {RECORD * n + KEPT_AT['force']}) = real(0.0);"
 
 
 # ---- around the step ---------------------------------------------------------------------------------------------------------
@@ -535,13 +530,16 @@ def is_plain(t: wp.array(dtype=TreeStep), w: int) -> bool:
 
 @wp.func
 def store_slots(t: wp.array(dtype=TreeStep), w: int):
-    """Impulses of points of contact, as of a whole step."""
+    """Impulses of points of contact, of friction and of limits, as of a whole step."""
     clear_points(t, w)
+    clear_axes(t, w)
     scale = real(4.0) * t[0].settings.dt[0] / (t[0].part[w] * t[0].part[w])
     for k in range(t[0].slots):
         p = t[0].point_of[k + t[0].most_laws * w]
         if p >= 0:
             store_point(t, k, p, w, scale)
+        elif t[0].slot_kind[k] != IS_CONTACT:
+            store_axis(t, k, t[0].slot_kind[k], t[0].slot_axis[k], w, scale)
 
 
 def model_kernel(body: str, name: str) -> Any:
@@ -595,7 +593,9 @@ class ModelCode:
         forest = hung_forest(plan, self.laws)
         self.kinds = [link.kind for link in forest.links]
         form = ModelForm(forest, on_gpu, plan.places, varied_numbers(plan), self.points, absent_parameters(materials))
-        self.slots, self.first_point, self.body = len(form.tables.slots), form.tables.first_point, form.simulation()
+        self.slot_kinds = [s.kind for s in form.tables.slots]
+        self.slot_axes = [plan.places[s.link].axis for s in form.tables.slots]
+        self.first_point, self.body = form.tables.first_point, form.simulation()
 
     def kernel(self) -> Any:
         """The kernel; the same for the same code."""

@@ -23,10 +23,15 @@ from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.joint_speeds import add_own, gains, know_response, lever_of, natural, own_speeds, size_of
 from sharnir.engine.tree.row_storage import FIELDS, PER_ROW, ClosureView
 from sharnir.engine.tree.rows import ways
-from sharnir.engine.tree.speed_rows import PUSHED
 from sharnir.laws.axis import not_
 
 SPEEDS_OF_ROWS = ("J", "h")
+PUSHED_BY_ELEMENTS = """for (int d = 0; d < n_speeds; ++d) cone_eta(d) = real(0.0);
+for (int e = 0; e < first_element[n_islands]; ++e) {{ const int many = many_of(e); const Table where = where_of(e);
+for (int r = element[e]; r < element[e] + rows_of(e); ++r) {{ const real by = {rest}; const int at = row_at(r);
+for (int i = 0; i < many; ++i) cone_eta(where[i]) += along(at, i)*by; }} }}
+leave_on_joints(0, n_speeds);"""
+"""C++: what impulses of laws, in `rest`, leave on the joints' own equations."""
 NOWHERE = {"cast": -1.0, "belt": -1.0, "frame": -1.0, "on": 1.0}  # there are no belts and raycast wheels
 
 
@@ -165,15 +170,25 @@ class SlotTables:
         tables = {
             "kind": [s.kind for s in self.slots], "a": [s.link for s in self.slots], "root": self.root,
             "row_start": [*(s.first_row for s in self.slots), self.rows], "y_start": self.y_start, "where_start": self.where_start,
-            "where": [d for w in self.where for d in w], "element": [self.slots[n].first_row for n in self.of], "of": self.of,
-            "first_element": self.first_element, "first_speed": self.first_speed, "way": self.ways, "island": self.island,
+            "where": [d for w in self.where for d in w], "first_speed": self.first_speed, "way": self.ways,
             "own_first": self.own_first, "own_start": self.own_start, "sky_first": self.sky_first, "sky_start": self.sky_start,
         }  # fmt: skip
         out = ["typedef const int* Table;"]
         for name, x in tables.items():
             out.append(f"static const int t_{name}[] = {{{', '.join(map(str, x or [0]))}}};")
         used = ("element", "first_element", "first_speed", "own_first", "own_start", "sky_first", "sky_start")
+        many = max(1, len(self.slots))
+        out.append(f"int t_element[{many}], t_of[{many}], t_first_element[{self.islands + 1}];  // of rows that there are in a step")
         return [*out, *(f"const Table {name} = t_{name};" for name in used)]
+
+    def find_elements(self, there: Callable[[int], str]) -> str:
+        """C++ that lists the rows that there are in a step, island by island; `there(n)`: whether there is that at a place."""
+        out = ["{ int e = 0;"]
+        for k in range(self.islands):
+            out.append(f"t_first_element[{k}] = e;")
+            for n in self.of[self.first_element[k] : self.first_element[k + 1]]:
+                out.append(f"if ({there(n)}) {{ t_element[e] = {self.slots[n].first_row}; t_of[e] = {n}; ++e; }}")
+        return "\n".join([*out, f"t_first_element[{self.islands}] = e; }}"])
 
 
 class SlotRows(LawRows):
@@ -210,7 +225,9 @@ class SlotRows(LawRows):
         lines.append("(void)yields_free; (void)settled; const real fall_of_step = dt*wp::sqrt(gx*gx + gy*gy + gz*gz);")
         lines.append(f"real {', '.join(f'{name} = real(0.0)' for name in NUMBERS_OF_STEP)};")
         lines.append("bool overlaps = false, last_impact = true; int parting = 0, impact = 0;")
-        return [*lines, *(line.replace("number(at_cone", "cone_number(0") for line in self.solver())]
+        solver = "\n".join(self.solver()).replace("number(at_cone", "cone_number(0")
+        # of the calls in a step, after impacts, and where a pose is closed, each would be the whole solver
+        return [*lines, solver.replace("const bool last)\napart -> real", "const bool last)\n__attribute__((noinline)) -> real")]
 
     def _at_cone(self, name: str, k: Any) -> str:
         return f"cone_{name}({k})"
@@ -394,14 +411,14 @@ else for (int k = 0; k < size_of(e); ++k) own += left(at, k)*left(at, k)*cone_de
             for place, x in zip(places, own_speeds(joint, link, self._response(places)), strict=True):
                 p.write(f"cone_eta({place})", x)
         p.forget(f"""follow_joints(0, n_speeds);
-for (int c = 0; c < n_closures; ++c) for (int r = t_row_start[c]; r < t_row_start[c + 1]; ++r) {{
-const int at = row_at(r), size = many_of_closure(c); const Table where = t_where + t_where_start[c];
-real sum = real(0.0); for (int i = 0; i < size; ++i) sum += along(at, i)*cone_eta(where[i]);
-{self.row_place("rest")} -= sum; }}""")
+for (int e = 0; e < first_element[n_islands]; ++e) {{ const int many = many_of(e); const Table where = where_of(e);
+for (int r = element[e]; r < element[e] + rows_of(e); ++r) {{ const int at = row_at(r);
+real sum = real(0.0); for (int i = 0; i < many; ++i) sum += along(at, i)*cone_eta(where[i]);
+{self.row_place("rest")} -= sum; }} }}""")
 
     def correct_along_speeds(self) -> None:
         p = self.program
-        p.forget(PUSHED.format(rest=self.row_place("rest")))
+        p.forget(PUSHED_BY_ELEMENTS.format(rest=self.row_place("rest")))
         for link, joint, places in self._with_speeds():
             add_own(joint, link, self._response(places), [p.read(f"cone_eta({place})") for place in places])
 

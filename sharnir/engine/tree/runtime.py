@@ -188,6 +188,8 @@ class TreeStep:
     slots: wp.int32  # places of rows, in code for one model (`model_code`)
     slot_first: wp.array(dtype=wp.int32)  # [link] the first of its places of points of contact, and how many it has
     slot_points: wp.array(dtype=wp.int32)
+    slot_kind: wp.array(dtype=wp.int32)  # [place] kind of its closure, and the axis that it acts on
+    slot_axis: wp.array(dtype=wp.int32)
     model_kind: wp.array(dtype=wp.int32)  # [link] as that code takes for granted
     by_model: wp.int32  # 1: such code makes the steps that it can
     shapes: ShapeTable

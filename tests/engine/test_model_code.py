@@ -1,0 +1,88 @@
+"""Steps with contact by code for one model are those of the code for any forest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sharnir as sh
+from sharnir.engine.direct.trees import materials_of
+from sharnir.engine.tree.branches import Branches
+from sharnir.engine.tree.build import Plan
+from sharnir.engine.tree.forest import FREE, HINGE, Forest, Link
+from sharnir.engine.tree.model_code import refusal
+from sharnir.errors import SimulationError
+
+
+def walker(legs: int = 4, restitution: float = 0.0) -> sh.Scene:
+    """A trunk on legs of two hinges with servos, friction and limits, on balls; one leg is longer."""
+    scene = sh.Scene()
+    grip = sh.Material(friction=0.8, restitution=restitution)
+    scene.add_ground(material=grip)
+    scene.add_body("trunk", sh.Box(0.4, 0.3, 0.1), mass=4.0, position=(0, 0, 0.35), material=grip)
+    for k in range(legs):
+        way = 2 * math.pi * (k + 0.5) / legs
+        x, y = 0.2 * math.cos(way), 0.15 * math.sin(way)
+        thigh, shin = scene.add_body(f"thigh {k}", sh.Sphere(0.02), mass=0.3, position=(1.2 * x, 1.2 * y, 0.28), collide=False), None
+        longer = 0.02 * (k == 1)
+        shin = scene.add_body(f"shin {k}", sh.Sphere(0.025), mass=0.2, position=(1.3 * x, 1.3 * y, 0.1 - longer), material=grip)
+        servo = sh.Servo(position=0.0, kp=60.0, kd=1.0, max_force=8.0)
+        hip = sh.Revolute("y", drive=servo, friction=0.05, limit=(-0.6, 0.6))
+        knee = sh.Revolute("y", drive=servo, friction=0.05, limit=(-0.5, 0.7))
+        scene.add_joint(f"hip {k}", hip, "trunk", thigh, position=(x, y, 0.32))
+        scene.add_joint(f"knee {k}", knee, thigh, shin, position=(1.25 * x, 1.25 * y, 0.22))
+    return scene
+
+
+def tumbler() -> sh.Scene:
+    """A box with an arm on a slider and a ball at its end, thrown onto the ground beside a capsule that rolls."""
+    scene = sh.Scene()
+    scene.add_ground()
+    scene.add_body("box", sh.Box(0.3, 0.2, 0.1), mass=2.0, position=(0, 0, 0.4), angular_velocity=(1, 2, 0.5))
+    scene.add_body("arm", sh.Capsule(0.03, 0.2), mass=0.4, position=(0.3, 0, 0.4), collide=False)
+    scene.add_body("load", sh.Sphere(0.05), mass=0.3, position=(0.45, 0, 0.4))
+    scene.add_joint("slide", sh.Prismatic("x", limit=(-0.05, 0.1), spring=(200.0, 0.0), damping=2.0), "box", "arm", position=(0.2, 0, 0.4))
+    scene.add_joint("ball", sh.Spherical(), "arm", "load", position=(0.4, 0, 0.4))
+    lies = (math.sqrt(0.5), 0, 0, math.sqrt(0.5))
+    scene.add_body("log", sh.Capsule(0.06, 0.3), mass=1.0, position=(0, 2, 0.06), rotation=lies, velocity=(1, 0, 0))
+    return scene
+
+
+SCENES: dict[str, tuple[Callable[[], sh.Scene], float, int]] = {
+    "walker": (walker, 2e-3, 200),
+    "three legs that bounce": (lambda: walker(3, 0.5), 2e-3, 100),
+    "tumbler": (tumbler, 2e-3, 120),
+}
+
+
+def commanded(sim: sh.Simulation, k: int) -> None:
+    """Targets of the servos, every twenty steps others."""
+    if "hip 0" not in sim.joints:
+        return
+    for n, name in enumerate(name for name in sim.joints if name.startswith("hip")):
+        sim.joint(name).drive.position = 0.3 * math.sin(0.4 * k + n)
+
+
+@pytest.mark.usefixtures("unoptimized")
+@pytest.mark.parametrize("name", SCENES)
+def test_both_forms_make_the_same_steps(name: str) -> None:
+    make, dt, steps = SCENES[name]
+    sims = [sh.Simulation(make(), dt, solver="direct", specialize=how, sleep=False) for how in (False, True)]
+    left = 0
+    for k in range(steps // 10):
+        for sim in sims:
+            commanded(sim, k)
+        for _ in range(10):
+            for sim in sims:
+                sim.step()
+            left += int(sims[1].solver._trees._left_over.numpy()[0])
+        a, b = (np.asarray(sim.state.position.numpy()) for sim in sims)
+        assert np.abs(a - b).max() < 1e-8, f"after {10 * (k + 1)} steps"
+        for body in sims[0].bodies:
+            a, b = (np.asarray(sim.body(body).contact_force) for sim in sims)
+            assert np.abs(a - b).max() < 1e-6 * (1.0 + np.abs(a).max()), f"{body}, after {10 * (k + 1)} steps"
+    assert left < steps // 4, "code for the model makes most steps"
