@@ -117,10 +117,16 @@ def measure(name: str, worlds: int, device: str, quick: bool) -> float:
     say(
         f"{PRECISION:6s} {name:10s} {worlds:6d} worlds: {best:7.2f} M/s, {times:.2f} × MuJoCo Warp  first {first:5.1f} s, "
         f"passes {passes:.2f}, not converged {np.sum(missed)} of {np.sum(steps)}, failed {int(walkers.sim.failed.sum())}, "
-        f"upright {100 * stands:.2f} %, lean {walkers.sim.solver._lean}"
+        f"upright {100 * stands:.2f} %, code for the model {by_model(walkers.sim):.4f}"
     )
     kernels(walkers.sim, worlds)
     return best
+
+
+def by_model(sim: sh.Simulation) -> float:
+    """Share of worlds whose last step the code for the model made."""
+    trees = sim.solver._trees
+    return 0.0 if trees.by_model is None else float(np.mean(trees._left_over.numpy() == 0))
 
 
 def kernels(sim: sh.Simulation, worlds: int) -> None:

@@ -369,6 +369,7 @@ class Trees:
         t.slot_kind, t.slot_axis = ints(code.slot_kinds), ints(code.slot_axes)
         t.slot_first, t.slot_points = ints(code.first_point), ints(code.points)
         self.by_model, self._left_over = code.kernel(), wp.zeros(m.worlds, dtype=wp.int32, device=m.device)
+        begin_modules([self.by_model.module, self._generic_kernel().module], m.device)
         load_modules([self.by_model.module], m.device)
 
     def _bind_rows(self, t: Any, ints: Any) -> int:
@@ -473,8 +474,12 @@ class Trees:
         """Launch the code for this model, where there is one; returns how many steps are left to the code for any forest."""
         if self.by_model is None:
             return steps
-        inputs = [step, first, steps, self._left_over]
-        wp.launch(self.by_model, dim=worlds, inputs=inputs, device=self.model.device)
+        from sharnir.engine.tree.model_code import BLOCK as block
+
+        inputs, lanes = [step, first, steps, self._left_over], self.solver._lanes
+        how = {} if wp.get_device(self.model.device).is_cpu else {"block_dim": block}
+        dim = worlds if lanes == 0 else -(-worlds // lanes) * TOGETHER
+        wp.launch(self.by_model, dim=dim, inputs=inputs, device=self.model.device, **how)
         return self._left_over
 
     def make(self, step: Any, first: int, worlds: int, steps: Any) -> None:

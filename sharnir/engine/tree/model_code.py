@@ -46,7 +46,7 @@ from sharnir.engine.tree.forest import (
     WELD,
     Forest,
 )
-from sharnir.engine.tree.generic import NEVER, is_read
+from sharnir.engine.tree.generic import NEVER, is_read, world_of_thread
 from sharnir.engine.tree.model_rows import SlotRows, SlotTables
 from sharnir.engine.tree.row_storage import LINK_FIELDS, WORK
 from sharnir.engine.tree.runtime import (
@@ -88,6 +88,7 @@ POINTS_OF = {int(SPHERE): 1, int(CAPSULE): 2, int(ELLIPSOID): 1, int(BOX): 4, in
 OTHERS, ON_MESHES = 4, 3  # points of other shapes; and more for each shape where there are meshes or terrain
 MOST_POINTS = 24
 """For which there is room in a model."""
+BLOCK = 32  # threads of a block of a GPU: few, so that few worlds occupy all of it
 IS_CONTACT = wp.constant(CONTACT)
 RECORD = sum(WORK.values())
 KEPT_AT = offsets(WORK)
@@ -553,7 +554,9 @@ def model_kernel(body: str, name: str) -> Any:
     @wp.kernel(module=name, enable_backward=False)
     def model_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int32), left: wp.array(dtype=wp.int32)):
         """A step of a world; `left`: how many steps of each are left to the code for any forest."""
-        w = first + wp.tid()
+        w = first + world_of_thread(t, wp.tid())
+        if w < 0 or w >= t[0].worlds:
+            return
         left[w] = 0
         if t[0].state.failed[w] != 0 or n[w] == 0:
             return
@@ -579,7 +582,7 @@ def model_kernel(body: str, name: str) -> Any:
             fall_asleep_jointed(t[0].rest, w)
         keep(t, w)
 
-    options = {"fast_math": PRECISION == "single", "cpu_compiler_flags": CPU_FLAGS}
+    options = {"fast_math": PRECISION == "single", "cpu_compiler_flags": CPU_FLAGS, "optimization_level": 2, "block_dim": BLOCK}
     model_steps.module.options |= MODULE_OPTIONS | options
     return model_steps
 
