@@ -476,10 +476,9 @@ class Trees:
             return steps
         from sharnir.engine.tree.model_code import BLOCK as block
 
-        inputs, lanes = [step, first, steps, self._left_over], self.solver._lanes
         how = {} if wp.get_device(self.model.device).is_cpu else {"block_dim": block}
-        dim = worlds if lanes == 0 else -(-worlds // lanes) * TOGETHER
-        wp.launch(self.by_model, dim=dim, inputs=inputs, device=self.model.device, **how)
+        inputs = [step, first, steps, self._left_over]
+        wp.launch(self.by_model, dim=worlds, inputs=inputs, device=self.model.device, **how)
         return self._left_over
 
     def make(self, step: Any, first: int, worlds: int, steps: Any) -> None:

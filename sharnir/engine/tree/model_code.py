@@ -46,7 +46,7 @@ from sharnir.engine.tree.forest import (
     WELD,
     Forest,
 )
-from sharnir.engine.tree.generic import NEVER, is_read, world_of_thread
+from sharnir.engine.tree.generic import NEVER, is_read
 from sharnir.engine.tree.model_rows import SlotRows, SlotTables
 from sharnir.engine.tree.row_storage import LINK_FIELDS, WORK
 from sharnir.engine.tree.runtime import (
@@ -554,9 +554,7 @@ def model_kernel(body: str, name: str) -> Any:
     @wp.kernel(module=name, enable_backward=False)
     def model_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int32), left: wp.array(dtype=wp.int32)):
         """A step of a world; `left`: how many steps of each are left to the code for any forest."""
-        w = first + world_of_thread(t, wp.tid())
-        if w < 0 or w >= t[0].worlds:
-            return
+        w = first + wp.tid()
         left[w] = 0
         if t[0].state.failed[w] != 0 or n[w] == 0:
             return
