@@ -11,7 +11,7 @@ import pytest
 
 import sharnir as sh
 from sharnir.engine.direct.trees import materials_of
-from sharnir.engine.tree.branches import Branches
+from sharnir.engine.tree.branches import Branches, by_branch
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.forest import FREE, HINGE, Forest, Link
 from sharnir.engine.tree.model_code import refusal
@@ -25,11 +25,11 @@ def walker(legs: int = 4, restitution: float = 0.0) -> sh.Scene:
     scene.add_ground(material=grip)
     scene.add_body("trunk", sh.Box(0.4, 0.3, 0.1), mass=4.0, position=(0, 0, 0.35), material=grip)
     for k in range(legs):
-        way = 2 * math.pi * (k + 0.5) / legs
+        way, down = 2 * math.pi * (k + 0.5) / legs, 0.1 - 0.02 * (k == 1)
         x, y = 0.2 * math.cos(way), 0.15 * math.sin(way)
-        thigh, shin = scene.add_body(f"thigh {k}", sh.Sphere(0.02), mass=0.3, position=(1.2 * x, 1.2 * y, 0.28), collide=False), None
-        longer = 0.02 * (k == 1)
-        shin = scene.add_body(f"shin {k}", sh.Sphere(0.025), mass=0.2, position=(1.3 * x, 1.3 * y, 0.1 - longer), material=grip)
+        thigh, shin = f"thigh {k}", f"shin {k}"
+        scene.add_body(thigh, sh.Sphere(0.02), mass=0.3, position=(1.2 * x, 1.2 * y, 0.28), collide=False)
+        scene.add_body(shin, sh.Sphere(0.025), mass=0.2, position=(1.3 * x, 1.3 * y, down), material=grip)
         servo = sh.Servo(position=0.0, kp=60.0, kd=1.0, max_force=8.0)
         hip = sh.Revolute("y", drive=servo, friction=0.05, limit=(-0.6, 0.6))
         knee = sh.Revolute("y", drive=servo, friction=0.05, limit=(-0.5, 0.7))
@@ -45,7 +45,8 @@ def tumbler() -> sh.Scene:
     scene.add_body("box", sh.Box(0.3, 0.2, 0.1), mass=2.0, position=(0, 0, 0.4), angular_velocity=(1, 2, 0.5))
     scene.add_body("arm", sh.Capsule(0.03, 0.2), mass=0.4, position=(0.3, 0, 0.4), collide=False)
     scene.add_body("load", sh.Sphere(0.05), mass=0.3, position=(0.45, 0, 0.4))
-    scene.add_joint("slide", sh.Prismatic("x", limit=(-0.05, 0.1), spring=(200.0, 0.0), damping=2.0), "box", "arm", position=(0.2, 0, 0.4))
+    slide = sh.Prismatic("x", limit=(-0.05, 0.1), spring=(200.0, 0.0), damping=2.0)
+    scene.add_joint("slide", slide, "box", "arm", position=(0.2, 0, 0.4))
     scene.add_joint("ball", sh.Spherical(), "arm", "load", position=(0.4, 0, 0.4))
     lies = (math.sqrt(0.5), 0, 0, math.sqrt(0.5))
     scene.add_body("log", sh.Capsule(0.06, 0.3), mass=1.0, position=(0, 2, 0.06), rotation=lies, velocity=(1, 0, 0))
@@ -77,12 +78,66 @@ def test_both_forms_make_the_same_steps(name: str) -> None:
         for sim in sims:
             commanded(sim, k)
         for _ in range(10):
-            for sim in sims:
-                sim.step()
-            left += int(sims[1].solver._trees._left_over.numpy()[0])
+            reports = [sim.step() for sim in sims]
+            assert reports[0].converged and reports[1].converged
+            left += steps_left(sims[1])
         a, b = (np.asarray(sim.state.position.numpy()) for sim in sims)
         assert np.abs(a - b).max() < 1e-8, f"after {10 * (k + 1)} steps"
         for body in sims[0].bodies:
             a, b = (np.asarray(sim.body(body).contact_force) for sim in sims)
             assert np.abs(a - b).max() < 1e-6 * (1.0 + np.abs(a).max()), f"{body}, after {10 * (k + 1)} steps"
     assert left < steps // 4, "code for the model makes most steps"
+
+
+@pytest.mark.usefixtures("unoptimized")
+def test_what_the_code_is_not_written_for_is_left_to_the_other_form() -> None:
+    sims = [sh.Simulation(walker(), 2e-3, solver="direct", specialize=how, sleep=False) for how in (False, True)]
+    left = []
+    for k in range(40):
+        for sim in sims:
+            if k == 10:
+                sim.body("trunk").apply_force((30.0, 0.0, 0.0))
+            if k == 20:
+                sim.joint("knee 2").enabled = False
+            if k == 30:
+                sim.body("trunk").velocity = (0.1, 0.0, 0.0)
+            sim.step()
+        left.append(steps_left(sims[1]))
+    a, b = (np.asarray(sim.state.position.numpy()) for sim in sims)
+    assert np.abs(a - b).max() < 1e-9
+    assert left[5] == 0 and left[10] == 1 and left[15] == 0, "the step with a push is left"
+    assert left[20:30] == [1] * 10, "steps with a disabled joint are left"
+
+
+def steps_left(sim: sh.Simulation) -> int:
+    """Steps that the code for the model left in the last step."""
+    return int(sim.solver._trees._left_over.numpy()[0])
+
+
+def test_equal_branches_are_found() -> None:
+    """A trunk with three equal legs of two links and another one of one link."""
+    legs = [Link(0, HINGE), Link(1, HINGE), Link(0, HINGE), Link(3, HINGE), Link(0, HINGE), Link(5, HINGE), Link(0, HINGE)]
+    forest = Forest([Link(-1, FREE), *legs])
+    found = Branches(forest, [link.kind for link in forest.links])
+    assert found.members == {1: [[1, 2], [3, 4], [5, 6]]}
+    assert [found.first(i) for i in range(8)] == [0, 1, 2, 1, 2, 1, 2, 7]
+    assert found.all(2) == [2, 4, 6] and found.count(7) == 0
+    assert by_branch([3, 5, 7]) == "(3 + 2*branch)" and by_branch([4, 4]) == "4"
+    other = Branches(forest, [*"abcbcbxb"])
+    assert other.members == {1: [[1, 2], [3, 4]]}, "a leg that differs in what has to be equal is none of them"
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    (lambda scene: scene.add_body("ball", sh.Sphere(0.1), mass=1, position=(3, 0, 1), material=sh.Material(rolling=0.01)),
+     "rolling or torsional friction"),
+    (lambda scene: [scene.add_body(f"box {k}", sh.Box(0.1, 0.1, 0.1), mass=1, position=(3 + k, 0, 1)) for k in range(7)],
+     "28 points; at most 24"),
+])  # fmt: skip
+def test_what_has_no_code_is_refused_by_name(change: Any, words: str) -> None:
+    scene = sh.Scene()
+    scene.add_ground()
+    change(scene)
+    model = scene.build()
+    assert words in refusal(Plan(model), materials_of(model))
+    with pytest.raises(SimulationError, match=words):
+        sh.Simulation(scene, 1e-3, solver="direct", specialize=True)

@@ -7,6 +7,7 @@ numbers may differ. The first of them stands for all: a number of its links is a
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from sharnir.engine.tree.forest import OFF, Forest
@@ -26,7 +27,9 @@ class Branches:
 
     def __init__(self, forest: Forest, alike: Sequence[Hashable]) -> None:
         self.forest, self.alike = forest, alike
-        self.members: dict[int, list[list[int]]] = {}  # by the first link of the first branch: the links of every branch, in order
+        self.members: dict[
+            int, list[list[int]]
+        ] = {}  # by the first link of the first branch: the links of every branch, in order
         self.of: dict[int, tuple[int, int, int]] = {}  # of a link in a branch: that first link, the branch, the place in it
         roots = [i for i, link in enumerate(forest.links) if link.base < 0 and link.kind != OFF]
         self._group(roots)
@@ -80,7 +83,7 @@ class Branches:
 
 def by_branch(values: list[Any]) -> str:
     """C++: a whole number by the branch, or the number that all have."""
-    first, steps = values[0], {b - a for a, b in zip(values, values[1:], strict=False)}
+    first, steps = values[0], {b - a for a, b in pairwise(values)}
     if steps <= {0}:
         return str(first)
     if len(steps) == 1:

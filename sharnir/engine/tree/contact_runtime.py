@@ -210,7 +210,8 @@ const int rows[] = {{0, 1, 2, 0, 0, 1}}, columns[] = {{0, 1, 2, 1, 2, 2}};
 for (int e = 0; e < 6; ++e) for (int k = 0; k < 3; ++k)
 give(first + e) += squares[k]*squares[k]*turn.data[rows[e]][k]*turn.data[columns[e]][k];
 return real(1.0); }};"""
-POINTS = f"""const auto moving = [&](int body) {{ const int link = x.link_of.data[body]; return link >= 0 && kinds[link] >= 0 ? link : -1; }};
+POINTS = f"""const auto moving = [&](int body) {{ const int link = x.link_of.data[body];
+return link >= 0 && kinds[link] >= 0 ? link : -1; }};
 const auto local = [&](int link, int body, const vec& p) -> vec {{
 if (link < 0) return p;
 const auto turn = wp::mul(shared(state.rotation, body), shared(own_turn, link));

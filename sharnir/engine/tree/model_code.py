@@ -18,6 +18,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.collision.data import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, KINDS, SPHERE
+from sharnir.core.kernel_cache import emitted
 from sharnir.core.shorten import RULES
 from sharnir.core.types import CPU_FLAGS, MODULE_OPTIONS, PRECISION, real
 from sharnir.emit.expressions import Expression, node, select, value
@@ -48,6 +49,7 @@ from sharnir.engine.tree.forest import (
 )
 from sharnir.engine.tree.generic import NEVER, is_read
 from sharnir.engine.tree.model_rows import SlotRows, SlotTables
+from sharnir.engine.tree.placement import NUMBER
 from sharnir.engine.tree.row_storage import LINK_FIELDS, WORK
 from sharnir.engine.tree.runtime import (
     CPP,
@@ -61,7 +63,6 @@ from sharnir.engine.tree.runtime import (
     laws_act,
     outer_forces,
 )
-from sharnir.engine.tree.placement import NUMBER
 from sharnir.engine.tree.special import ENABLING, Special, Specialized, SpecialTree, is_absent, read_together, varied_numbers
 from sharnir.engine.tree.step import close_pose, finish, guess, place_links, project, repair_limits, report, solve
 from sharnir.engine.tree.storage import (
@@ -166,8 +167,8 @@ class ModelTree(SpecialTree):
         return ((list(reversed(links)) if inward else links, n) for links, n in (reversed(visits) if inward else visits))
 
     def links(self, inward: bool = False) -> Iterator[LinkView]:
-        for links, count in self.visits(inward):
-            with self.program.block(loop_over(count)) if count else nullcontext():
+        for links, many in self.visits(inward):
+            with self.program.block(loop_over(many)) if many else nullcontext():
                 for i in links:
                     yield LinkView(self, i)
 
@@ -301,7 +302,8 @@ class ModelForm(Special):
         for root in sorted({i for i, link in enumerate(links) if link.base < 0 and link.kind == FREE}):
             t = self.tables
             slots = [t.own(n) for n, s in enumerate(t.slots) if s.kind == CONTACT and t.root[s.link] == root]
-            p.say(f"if (!({' || '.join(f'there_{n}{k}' for n, k in slots) or 'false'})) {{ astray = true; return; }}  // its momenta are to be kept")
+            held = " || ".join(f"there_{n}{k}" for n, k in slots) or "false"
+            p.say(f"if (!({held})) {{ astray = true; return; }}  // its momenta are to be kept")
         place_links(tree)
         repair_limits(tree)
         close_pose(tree)
@@ -347,7 +349,7 @@ class ModelForm(Special):
         return "\n".join(self._lines(body)).replace("{real}", self.real)
 
     def _lines(self, body: str) -> Iterator[str]:
-        tree, t, names = self.tree, self.tables, {name: self.source.laws(name) for name in LAWS}
+        tree, names = self.tree, {name: self.source.laws(name) for name in LAWS}
         yield "typedef {real} real;"
         yield QUOTIENTS.format(doubles=int(self.real == "double"))
         yield VARIABLES
@@ -593,10 +595,12 @@ class ModelCode:
         self.points = points_of_links(plan)
         forest = hung_forest(plan, self.laws)
         self.kinds = [link.kind for link in forest.links]
-        form = ModelForm(forest, on_gpu, plan.places, varied_numbers(plan), self.points, absent_parameters(materials))
+        given = (forest, on_gpu, plan.places, varied_numbers(plan), self.points, absent_parameters(materials))
+        form = ModelForm(*given)
         self.slot_kinds = [s.kind for s in form.tables.slots]
         self.slot_axes = [plan.places[s.link].axis for s in form.tables.slots]
-        self.first_point, self.body = form.tables.first_point, form.simulation()
+        self.first_point = form.tables.first_point
+        self.body = emitted(f"model_{fingerprint(*given)}", form.simulation)
 
     def kernel(self) -> Any:
         """The kernel; the same for the same code."""
@@ -604,6 +608,14 @@ class ModelCode:
         if name not in _kernels:
             _kernels[name] = model_kernel(self.body, name)
         return _kernels[name]
+
+
+def fingerprint(forest: Forest, on_gpu: bool, places: list[Place], varied: dict[str, np.ndarray], *more: Any) -> str:
+    """A name for all that emitted code depends on beside the sources of the package."""
+    numbers = [(link.base, link.kind, forest.values(i), sorted(link.laws)) for i, link in enumerate(forest.links)]
+    arrays = [(name, x.tobytes()) for name, x in sorted(varied.items())]
+    options = [sorted(x) if isinstance(x, frozenset) else x for x in more]
+    return hashlib.sha256(repr((PRECISION, on_gpu, numbers, places, arrays, options)).encode()).hexdigest()[:24]
 
 
 def absent_parameters(materials: list[Any]) -> frozenset[str]:

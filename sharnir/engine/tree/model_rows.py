@@ -15,10 +15,10 @@ from typing import Any
 from sharnir.contact.cones import EITHER, JOINTED, NEWTON, cone_memory
 from sharnir.emit.algebra import ZERO, Vector, cross
 from sharnir.emit.expressions import node, value
+from sharnir.engine.tree.branches import BRANCH, Branches, by_branch
 from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, SPEEDS
 from sharnir.engine.tree.closures import ROWS as ROWS_OF
 from sharnir.engine.tree.contact_rows import LAWS, NUMBERS_OF_STEP, ROUNDING, LawRows, solve_text
-from sharnir.engine.tree.branches import BRANCH, Branches, by_branch
 from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.joint_speeds import add_own, gains, know_response, lever_of, natural, own_speeds, size_of
 from sharnir.engine.tree.row_storage import FIELDS, PER_ROW, ClosureView
@@ -65,8 +65,9 @@ class SlotTables:
 
         def add(links: Sequence[int]) -> list[int]:
             begin = len(self.slots)
-            for kind, some in ((CONTACT, [i for i in links for _ in range(points[i])]),
-                               (FRICTION, [i for i in links if i in rubbing]), (LIMIT, [i for i in links if i in limited])):  # fmt: skip
+            pressed = [i for i in links for _ in range(points[i])]
+            axes = ((FRICTION, [i for i in links if i in rubbing]), (LIMIT, [i for i in links if i in limited]))
+            for kind, some in ((CONTACT, pressed), *axes):
                 for link in some:
                     rows = self.slots[-1].first_row + self.slots[-1].rows if self.slots else 0
                     self.slots.append(Slot(kind, link, self._path(link), rows))
@@ -169,7 +170,8 @@ class SlotTables:
         """C++: the tables."""
         tables = {
             "kind": [s.kind for s in self.slots], "a": [s.link for s in self.slots], "root": self.root,
-            "row_start": [*(s.first_row for s in self.slots), self.rows], "y_start": self.y_start, "where_start": self.where_start,
+            "row_start": [*(s.first_row for s in self.slots), self.rows], "y_start": self.y_start,
+            "where_start": self.where_start,
             "where": [d for w in self.where for d in w], "first_speed": self.first_speed, "way": self.ways,
             "own_first": self.own_first, "own_start": self.own_start, "sky_first": self.sky_first, "sky_start": self.sky_start,
         }  # fmt: skip
@@ -178,7 +180,9 @@ class SlotTables:
             out.append(f"static const int t_{name}[] = {{{', '.join(map(str, x or [0]))}}};")
         used = ("element", "first_element", "first_speed", "own_first", "own_start", "sky_first", "sky_start")
         many = max(1, len(self.slots))
-        out.append(f"int t_element[{many}], t_of[{many}], t_first_element[{self.islands + 1}];  // of rows that there are in a step")
+        out.append(
+            f"int t_element[{many}], t_of[{many}], t_first_element[{self.islands + 1}];  // of rows that there are in a step"
+        )
         return [*out, *(f"const Table {name} = t_{name};" for name in used)]
 
     def find_elements(self, there: Callable[[int], str]) -> str:
@@ -219,7 +223,8 @@ class SlotRows(LawRows):
         lines += [f"real row_{name}[{max(1, t.rows)}] = {{}};" for name in PER_ROW]
         lines += [f"real row_{name}[{max(1, t.responses)}] = {{}};" for name in SPEEDS_OF_ROWS]
         memory = cone_memory(t.rows, t.speeds, t.own_entries, t.sky_entries)
-        lines.append(f"real cone_numbers[{max(1, memory)}] = {{}}; const int stride = 1; (void)stride;\n#define cone_number(k) cone_numbers[k]")
+        lines.append(f"real cone_numbers[{max(1, memory)}] = {{}}; const int stride = 1; (void)stride;")
+        lines.append("#define cone_number(k) cone_numbers[k]")
         rounding = (f"{name} = sizeof(real) == 8 ? real({x!r}) : real({y!r})" for name, (x, y) in ROUNDING.items())
         lines.append(f"const real {', '.join(rounding)};")
         lines.append("(void)yields_free; (void)settled; const real fall_of_step = dt*wp::sqrt(gx*gx + gy*gy + gz*gz);")
