@@ -11,9 +11,8 @@ import warp as wp
 from sharnir.collision.collider import CORNERS, FACES, RIM, Collider
 from sharnir.collision.data import KINDS, Collision, Polytope, ShapeTable, vec4
 from sharnir.collision.describe import EVERYTHING
-from sharnir.collision.many import Placed
 from sharnir.collision.primitives import Part, parts_of
-from sharnir.collision.queries import cast_many, distances_many, overlaps_many, place_all
+from sharnir.collision.queries import Placed, cast_many, distances_many, overlaps_many, place_all
 from sharnir.collision.trace import Sight
 from sharnir.core.spatial import quat_multiply, quat_rotate, unit_quat
 from sharnir.core.types import alone, load_modules, np_real, quat, real, vec3

@@ -8,14 +8,40 @@ import warp as wp
 from sharnir.collision.broad import solid
 from sharnir.collision.closest_point import Hit, advance, nearest
 from sharnir.collision.data import MESH, PLANE, Collision, Solid
-from sharnir.collision.many import Placed, placed_solid
 from sharnir.collision.terrain import Walk, face_normal, triangle_solid, walk_begin, walk_next
 from sharnir.core.spatial import matrix
-from sharnir.core.types import inline_less, real, vec3
+from sharnir.core.types import inline_less, quat, real, vec3
 
 inline_less("sharnir.queries")
 
 PIECES = wp.constant(real(32.0))  # in which a long way over a mesh is looked at
+
+
+@wp.struct
+class Placed:
+    """Shapes and their poses, one a row."""
+
+    kind: wp.array(dtype=wp.int32)
+    size: wp.array(dtype=vec3)
+    radius: wp.array(dtype=real)
+    first: wp.array(dtype=wp.int32)
+    length: wp.array(dtype=wp.int32)
+    position: wp.array(dtype=vec3)
+    rotation: wp.array(dtype=quat)
+
+
+@wp.func
+def placed_solid(s: Placed, i: int) -> Solid:
+    """Row i."""
+    out = Solid()
+    out.kind = s.kind[i]
+    out.size = s.size[i]
+    out.radius = s.radius[i]
+    out.x = s.position[i]
+    out.R = matrix(s.rotation[i])
+    out.first = s.first[i]
+    out.length = s.length[i]
+    return out
 
 
 @wp.func

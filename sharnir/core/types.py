@@ -90,7 +90,7 @@ trim_modules()
 keep_headers()
 
 MODULES = (
-    "sharnir.bodies", "sharnir.collision", "sharnir.collision_many", "sharnir.collision_round", "sharnir.contact",
+    "sharnir.bodies", "sharnir.collision", "sharnir.collision_round", "sharnir.contact",
     "sharnir.contact_table", "sharnir.energy_rope",
     "sharnir.energy_rope_touch", "sharnir.guard", "sharnir.guard_bodies",
     "sharnir.guard_contact", "sharnir.guard_touch", "sharnir.impulse",
