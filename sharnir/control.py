@@ -286,7 +286,10 @@ def stays(sim: Any, q: np.ndarray, v: np.ndarray) -> None:
         sim.restore(before)
     gained = np.abs(speeds - v) / sim.dt
     worst = int(np.argmax(gained))
-    if gained[worst] > OFF * (1.0 + float(np.linalg.norm(sim.gravity))) or np.abs(v).max() > OFF:
+    if (
+        gained[worst] > EQUILIBRIUM_TOLERANCE * (1.0 + float(np.linalg.norm(sim.gravity)))
+        or np.abs(v).max() > EQUILIBRIUM_TOLERANCE
+    ):
         name = sim.linearize().states[worst]
         raise SceneError(
             f"lqr: the present state is no equilibrium: {name} moves at {v[worst]:.3g} and gains {gained[worst]:.3g} a second "
@@ -331,7 +334,7 @@ def parted(word: str) -> tuple[str, str, int]:
 
 
 OF_AXES = ("effort", "drive.position", "drive.velocity", "drive.voltage")  # commands of a joint
-OFF = 1e-6  # m/s², rad/s² and more with gravity: what an equilibrium may be off
+EQUILIBRIUM_TOLERANCE = 1e-6  # m/s², rad/s² and more with gravity: what an equilibrium may be off
 
 
 if not TYPE_CHECKING:  # or every word would be right

@@ -18,8 +18,12 @@ from sharnir.core.misspellings import by_name, names_of
 from sharnir.errors import SceneError, SimulationError, is_positive
 
 LENGTHS = tuple(0.5**k for k in range(12))  # of the way along a direction of search
-ENOUGH = 1e-4  # of the gain that is expected: a shorter way is tried where less is gained
-LEAST, MOST, FACTOR = 1e-9, 1e9, 4.0  # of what is added to the curvature where a direction does not lead down, and its growth
+LEAST_SHARE_OF_GAIN = 1e-4  # of the gain that is expected: a shorter way is tried where less is gained
+LEAST_DAMPING, MOST_DAMPING, DAMPING_FACTOR = (
+    1e-9,
+    1e9,
+    4.0,
+)  # of what is added to the curvature where a direction does not lead down, and its growth
 
 
 @dataclass(frozen=True)
@@ -153,17 +157,17 @@ class _Search:
             found = None
             for length in LENGTHS:
                 tried, tq, tv, c = self.along(start, q, v, u, length * ways, new_gains)
-                if c < cost - ENOUGH * length * expected:
+                if c < cost - LEAST_SHARE_OF_GAIN * length * expected:
                     found = tried, tq, tv, c
                     break
             if found is None:
-                damping = max(LEAST, damping * FACTOR)
+                damping = max(LEAST_DAMPING, damping * DAMPING_FACTOR)
                 gains = new_gains
-                converged = damping > MOST or expected <= tolerance * cost
+                converged = damping > MOST_DAMPING or expected <= tolerance * cost
                 continue
             gained = cost - found[3]
             u, q, v, cost = found
-            gains, damping = new_gains, 0.0 if damping <= LEAST else damping / FACTOR
+            gains, damping = new_gains, 0.0 if damping <= LEAST_DAMPING else damping / DAMPING_FACTOR
             costs.append(cost)
             if callable(progress):
                 progress(len(costs) - 1, cost)

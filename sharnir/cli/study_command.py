@@ -10,7 +10,7 @@ from typing import Any
 import sharnir
 from sharnir.cli import examples
 from sharnir.io.folders import everywhere
-from sharnir.io.scene_file import SUFFIXES, read_text
+from sharnir.io.scene_file import SCENE_SUFFIXES, read_text
 from sharnir.io.write import scene_text
 from sharnir.runtime.simulation import Simulation
 from sharnir.runtime.tolerances import gathered
@@ -44,7 +44,7 @@ def study(words: dict[str, Any]) -> int:
 def _source(name: str, dt: float | None) -> tuple[Any, Any, dict[str, Any]]:
     """The scene of an example or a file, or its function make(worlds); its module; options of its simulation."""
     path = Path(name)
-    if path.suffix in SUFFIXES:
+    if path.suffix in SCENE_SUFFIXES:
         return sharnir.load_scene(path), None, {}
     module = examples.load_file(path) if path.suffix or "/" in name else examples.load(name)
     make = getattr(module, "make", None)

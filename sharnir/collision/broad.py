@@ -14,7 +14,7 @@ from sharnir.model.model import DYNAMIC, FIXED
 
 THROWS = wp.constant(real(1.5))  # of the speed at which two bodies meet, that a blow may throw one at
 FAT = wp.constant(real(0.01))  # m, and as much as STEPS steps of its motion
-STEPS = wp.constant(real(6.0))
+MARGIN_STEPS = wp.constant(real(6.0))
 
 
 @wp.func
@@ -86,7 +86,7 @@ def reach_of_blows(s: wp.array(dtype=Collision), b: int, w: int) -> real:
 
 
 @wp.func
-def note_blow(s: wp.array(dtype=Collision), b: int, other: int, way: real, w: int):
+def note_blow(s: wp.array(dtype=Collision), b: int, other: int, way: real, w: int) -> None:
     """The farthest way that a body may be thrown, by which other one; and the farthest by any but that."""
     if other == s[0].broad.thrown_by[b, w]:
         s[0].broad.thrown[b, w] = wp.max(s[0].broad.thrown[b, w], way)
@@ -191,7 +191,7 @@ def inflate(s: wp.array(dtype=Collision), w: int) -> int:
         high = x + half
         if s[0].shapes.motion[b] != FIXED:
             spin = s[0].spin[b, w]
-            time = s[0].dt[0] * STEPS
+            time = s[0].dt[0] * MARGIN_STEPS
             step = (s[0].velocity[b, w] + wp.cross(spin, x - s[0].position[b, w])) * time
             fat = MARGIN + wp.min(FAT, bound)
             if kind != SPHERE:
@@ -236,7 +236,7 @@ def is_held(s: wp.array(dtype=Collision), a: int, b: int, w: int) -> bool:
 
 
 @wp.func
-def note_joints(s: wp.array(dtype=Collision), w: int):
+def note_joints(s: wp.array(dtype=Collision), w: int) -> None:
     """After joints were enabled or disabled: ask for a new list of pairs, and look at their bodies anew, also at rest.
 
     `Broad.held` belongs to the list, `Contacts.held` to the state: so what follows a restored state does not depend on the list.
@@ -267,7 +267,7 @@ def may_touch(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> bool:
 
 
 @wp.func
-def found(s: wp.array(dtype=Collision), i: int, j: int, w: int):
+def found(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> None:
     """A pair for the list, if there is room for it."""
     a = wp.min(i, j)
     b = wp.max(i, j)
@@ -282,7 +282,7 @@ def found(s: wp.array(dtype=Collision), i: int, j: int, w: int):
 
 
 @wp.func
-def sweep(s: wp.array(dtype=Collision), axis: int, w: int):
+def sweep(s: wp.array(dtype=Collision), axis: int, w: int) -> None:
     """Pairs among the shapes that are swept."""
     n = s[0].shapes.sweeps
     for k in range(n):
@@ -331,7 +331,7 @@ def near_wide(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> bool:
 
 
 @wp.func
-def put_in_order(s: wp.array(dtype=Collision), w: int):
+def put_in_order(s: wp.array(dtype=Collision), w: int) -> None:
     """The pairs as found, in order: counted by a, then by insertion among the few of one a."""
     count = s[0].broad.count[w]
     n = s[0].shapes.count
@@ -367,7 +367,7 @@ def put_in_order(s: wp.array(dtype=Collision), w: int):
 
 
 @wp.func
-def find_pairs(s: wp.array(dtype=Collision), w: int):
+def find_pairs(s: wp.array(dtype=Collision), w: int) -> None:
     """The list of pairs that may touch in this step, or be thrown at each other."""
     if place(s, w):
         for b in range(s[0].shapes.bodies):
@@ -379,7 +379,7 @@ def find_pairs(s: wp.array(dtype=Collision), w: int):
 
 
 @wp.func
-def make_list(s: wp.array(dtype=Collision), w: int):
+def make_list(s: wp.array(dtype=Collision), w: int) -> None:
     """The pairs of shapes whose boxes, made anew, overlap."""
     axis = inflate(s, w)
     s[0].broad.made[w] = s[0].broad.made[w] + 1

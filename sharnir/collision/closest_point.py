@@ -8,7 +8,7 @@ from sharnir.collision.epa import epa
 from sharnir.core.types import real, vec3
 
 ARRIVED = wp.constant(real(1.0e-7))  # m
-PLACES = wp.constant(64)
+CAST_PLACES = wp.constant(64)
 
 
 @wp.struct
@@ -67,7 +67,7 @@ def advance(s: wp.array(dtype=Collision), A: Solid, B: Solid, d: vec3, start: re
     out.far = real(-1.0)
     moved = B
     t = start
-    tries = int(PLACES)
+    tries = int(CAST_PLACES)
     while tries > 0:
         tries = tries - 1
         moved.x = B.x + d * t

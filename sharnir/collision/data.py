@@ -4,18 +4,20 @@ Shapes stand in an order that does not depend on that in which bodies were added
 by name), so pairs and points come out in the same order too, and b of a pair is always dynamic.
 """
 
+from typing import Any
+
 import warp as wp
 
 from sharnir.core.types import mat33, quat, real, vec3
 
 vec2 = wp.types.vector(length=2, dtype=real)
-vec4 = wp.types.vector(length=4, dtype=real)
-mat43 = wp.types.matrix(shape=(4, 3), dtype=real)
+vec4: Any = wp.types.vector(length=4, dtype=real)
+mat43: Any = wp.types.matrix(shape=(4, 3), dtype=real)
 mat83 = wp.types.matrix(shape=(8, 3), dtype=real)
 
-KINDS = ("plane", "sphere", "capsule", "box", "cylinder", "cone", "ellipsoid", "hull", "triangle", "mesh", "heights")
+SHAPE_KINDS = ("plane", "sphere", "capsule", "box", "cylinder", "cone", "ellipsoid", "hull", "triangle", "mesh", "heights")
 PLANE, SPHERE, CAPSULE, BOX, CYLINDER, CONE, ELLIPSOID, HULL, TRIANGLE, MESH, HEIGHTS = (
-    wp.constant(i) for i in range(len(KINDS))
+    wp.constant(i) for i in range(len(SHAPE_KINDS))
 )
 
 MARGIN = wp.constant(real(2.0e-3))  # m: a gap up to which two shapes that stand still have a point

@@ -27,8 +27,8 @@ from sharnir.collision.terrain import face_normal
 from sharnir.core.types import real, vec3
 from sharnir.model.model import DYNAMIC
 
-CASTS = wp.constant(16)  # places at which a moving pair is looked at, at most
-NEAR = wp.constant(real(1.0e-5))  # m: it has arrived
+SWEEP_PLACES = wp.constant(16)  # places at which a moving pair is looked at, at most
+SWEEP_ARRIVED = wp.constant(real(1.0e-5))  # m: it has arrived
 
 
 @wp.func
@@ -128,7 +128,9 @@ def landed(m: Manifold, u: vec3, t: real, share: real) -> Manifold:
 
 
 @wp.func
-def wheel_on_plane(s: wp.array(dtype=Collision), a: int, b: int, A: Solid, B: Solid, bound: real, w: int):
+def wheel_on_plane(
+    s: wp.array(dtype=Collision), a: int, b: int, A: Solid, B: Solid, bound: real, w: int
+) -> tuple[Manifold, bool]:
     """`meet` of a plane and a disc where that is soon told; and whether it is."""
     dt = s[0].dt[0]
     margin = wp.length(speed_at(s, a, b, B.x, w)) * dt + wp.length(s[0].spin[b, w] - s[0].spin[a, w]) * bound * dt
@@ -167,7 +169,7 @@ def meet(
     moved = B
     begin = Manifold()
     t = real(0.0)
-    for k in range(CASTS):
+    for k in range(SWEEP_PLACES):
         m = manifold(s, A, moved, margin, last, w)
         if not fast or (m.count == 0 and m.apart == real(0.0)):
             break
@@ -176,7 +178,7 @@ def meet(
             begin = m
             if m.count > 0 and gap < MARGIN:
                 return closing(s, a, b, m, w)
-        if m.count > 0 and (gap < NEAR or k == CASTS - 1):
+        if m.count > 0 and (gap < SWEEP_ARRIVED or k == SWEEP_PLACES - 1):
             share = wp.where(s[0].shapes.motion[a] == DYNAMIC, real(0.5), real(1.0))
             if s[0].shapes.motion[b] != DYNAMIC:
                 share = real(0.0)
@@ -185,7 +187,7 @@ def meet(
         if speed * (real(1.0) - t) <= gap:
             m.count = 0
             break
-        t = t + wp.max(gap, NEAR) / speed
+        t = t + wp.max(gap, SWEEP_ARRIVED) / speed
         moved.x = B.x + u * t
     if fast:
         if turn > MARGIN or hit > MARGIN:

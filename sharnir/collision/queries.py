@@ -45,7 +45,7 @@ def placed_solid(s: Placed, i: int) -> Solid:
 
 
 @wp.func
-def place_shapes(s: wp.array(dtype=Collision), world: int):
+def place_shapes(s: wp.array(dtype=Collision), world: int) -> None:
     """Put shapes where their bodies are now."""
     for i in range(s[0].shapes.count):
         b = s[0].shapes.body[i]
@@ -55,7 +55,7 @@ def place_shapes(s: wp.array(dtype=Collision), world: int):
 
 
 @wp.kernel(module="sharnir.queries", enable_backward=False)
-def place_all(s: wp.array(dtype=Collision)):
+def place_all(s: wp.array(dtype=Collision)) -> None:
     """One thread a world."""
     place_shapes(s, wp.tid())
 
@@ -131,7 +131,7 @@ def cast_many(
     shape: wp.array(dtype=wp.int32),
     point: wp.array(dtype=vec3),
     normal: wp.array(dtype=vec3),
-):
+) -> None:
     """What each of many shapes meets first."""
     w = wp.tid()
     q = int(w)
@@ -192,7 +192,7 @@ def overlaps_many(
     threads: int,
     count: wp.array(dtype=wp.int32),
     found: wp.array2d(dtype=wp.int32),
-):
+) -> None:
     """The shapes that each of many shapes overlaps; `count` may exceed the columns of `found`."""
     w = wp.tid()
     q = int(w)
@@ -220,7 +220,7 @@ def distances_many(
     far: wp.array(dtype=real),
     point: wp.array(dtype=vec3),
     normal: wp.array(dtype=vec3),
-):
+) -> None:
     """The least gap of all shapes of two bodies; the point is on a, the normal from a to b."""
     w = wp.tid()
     q = int(w)

@@ -8,7 +8,7 @@ import warp as wp
 from sharnir.collision.data import Manifold, Solid, column, put
 from sharnir.core.types import real, vec3
 
-NOTHING = wp.constant(real(1.0e-12))  # m, a distance that has no direction
+NO_DISTANCE = wp.constant(real(1.0e-12))  # m, a distance that has no direction
 PARALLEL = wp.constant(real(0.998))  # cos² of the angle between axes that touch along a stretch
 
 
@@ -21,13 +21,13 @@ def across(n: vec3) -> vec3:
 
 
 @wp.func
-def ball_between(a: vec3, ra: real, b: vec3, rb: real):
+def ball_between(a: vec3, ra: real, b: vec3, rb: real) -> tuple[vec3, vec3, real]:
     """Normal, point and gap of balls about two points."""
     d = b - a
     far = wp.length(d)
     gap = far - ra - rb
     n = vec3(real(0.0), real(0.0), real(1.0))
-    if far > NOTHING:
+    if far > NO_DISTANCE:
         n = d / far
     return n, (a + n * ra + b - n * rb) * real(0.5), gap
 
@@ -58,7 +58,7 @@ def sphere_capsule(A: Solid, B: Solid, margin: real) -> Manifold:
 
 
 @wp.func
-def nearest_on_segments(a: vec3, u: vec3, b: vec3, v: vec3):
+def nearest_on_segments(a: vec3, u: vec3, b: vec3, v: vec3) -> tuple[real, real]:
     """s, t in [−1, 1] of the nearest points a + s u, b + t v (Ericson 2005, 5.1.9, centred)."""
     r = a - b
     uu = wp.dot(u, u)
@@ -69,7 +69,7 @@ def nearest_on_segments(a: vec3, u: vec3, b: vec3, v: vec3):
     one = real(1.0)
     det = uu * vv - uv * uv
     s = real(0.0)
-    if det > NOTHING * uu * vv:
+    if det > NO_DISTANCE * uu * vv:
         s = wp.clamp((uv * vr - ur * vv) / det, -one, one)
     t = real(0.0)
     if vv > real(0.0):
@@ -94,9 +94,9 @@ def capsule_capsule(A: Solid, B: Solid, margin: real) -> Manifold:
     if far - r > margin:
         return m
     n = wp.cross(u, v)  # axes that cross come apart along what is across both
-    if far > NOTHING:
+    if far > NO_DISTANCE:
         n = d / far
-    elif wp.length(n) > NOTHING * A.size[1] * B.size[1]:
+    elif wp.length(n) > NO_DISTANCE * A.size[1] * B.size[1]:
         n = wp.normalize(n)
     else:
         n = across(column(A.R, 2))

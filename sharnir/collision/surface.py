@@ -85,7 +85,7 @@ def grip_at(s: wp.array(dtype=Collision), i: int, x: vec3, w: int) -> real:
 
 
 @wp.func
-def write_mixed(s: wp.array(dtype=Collision), m: Mixed, i: int, p: int, w: int):
+def write_mixed(s: wp.array(dtype=Collision), m: Mixed, i: int, p: int, w: int) -> None:
     """For point p on shape i, whose normal is known."""
     grip = grip_at(s, i, s[0].contacts.point[p, w], w)
     s[0].contacts.friction[p, w] = m.friction * grip
@@ -111,7 +111,7 @@ def write_mixed(s: wp.array(dtype=Collision), m: Mixed, i: int, p: int, w: int):
 
 
 @wp.func
-def write_tyre(s: wp.array(dtype=Collision), m: Mixed, i: int, p: int, size: int, w: int):
+def write_tyre(s: wp.array(dtype=Collision), m: Mixed, i: int, p: int, size: int, w: int) -> None:
     """How the tread at point p, one of `size` of its pair, yields; i: the pair's first shape."""
     bits = int(1)
     if s[0].materials.relaxation[s[0].shapes.material[i], w] > real(0.0):
@@ -122,7 +122,7 @@ def write_tyre(s: wp.array(dtype=Collision), m: Mixed, i: int, p: int, size: int
 
 
 @wp.func
-def write_cast(s: wp.array(dtype=Collision), k: int, axis: vec3, p: int, w: int):
+def write_cast(s: wp.array(dtype=Collision), k: int, axis: vec3, p: int, w: int) -> None:
     """A raycast wheel touches at point p: a tyre, if only a rigid one, whose first axis is the axle; it resists rolling."""
     if s[0].contacts.special[p, w] & 1 == 0:
         s[0].contacts.shear[p, w] = vec2(real(0.0), real(0.0))
@@ -137,7 +137,7 @@ def write_cast(s: wp.array(dtype=Collision), k: int, axis: vec3, p: int, w: int)
 
 
 @wp.func
-def write_belt(s: wp.array(dtype=Collision), k: int, p: int, w: int):
+def write_belt(s: wp.array(dtype=Collision), k: int, p: int, w: int) -> None:
     """Belt k runs at point p: outward normal × radius is the arm at which it turns, whichever body it is on."""
     frame = s[0].shapes.belt_frame[k]
     axis = wp.quat_rotate(s[0].rotation[frame, w], s[0].shapes.belt_axis[k])

@@ -18,7 +18,7 @@ from sharnir.model.joint_geometry import child_frame, coordinate, free_axis, par
 from sharnir.model.kinematics import pose_at
 from sharnir.model.model import CAST_WORDS, DYNAMIC, KINEMATIC
 
-BUCKLES = wp.constant(real(9.869604401089358))  # π²
+PI_SQUARED = wp.constant(real(9.869604401089358))  # π²
 HELD_BY_DRIVEN = wp.constant(1)  # kind of a rope's end, as in `rope.data.DRIVEN`
 
 
@@ -33,7 +33,7 @@ def turning_energy(g: wp.array(dtype=Watch), b: int, w: int, L: vec3) -> real:
 
 
 @wp.func
-def body_energies(g: wp.array(dtype=Watch), w: int, at_pose: int):
+def body_energies(g: wp.array(dtype=Watch), w: int, at_pose: int) -> tuple[real, real, real, real]:
     """Kinetic energy, that of gravity, that of springs, J, and the largest speed of a body, squared.
 
     Args:
@@ -76,7 +76,7 @@ def body_energies(g: wp.array(dtype=Watch), w: int, at_pose: int):
 
 
 @wp.func
-def energies(g: wp.array(dtype=Watch), w: int, at_pose: int):
+def energies(g: wp.array(dtype=Watch), w: int, at_pose: int) -> tuple[real, real, real, real]:
     """The same with those of raycast wheels, ropes and contacts."""
     kinetic, potential, elastic, fastest = body_energies(g, w, at_pose)
     for k in range(g[0].casts[0]):
@@ -105,7 +105,7 @@ def axis_yields(g: wp.array(dtype=Watch), k: int, d: vec3, e: vec3, w: int) -> r
 
 
 @wp.func
-def axis_energies(g: wp.array(dtype=Watch), k: int, w: int, back: real, at_pose: int):
+def axis_energies(g: wp.array(dtype=Watch), k: int, w: int, back: real, at_pose: int) -> tuple[real, real]:
     """Twice the kinetic energy of the rotors, and the energy of the springs, of a joint's axes, J."""
     v0 = g[0].joints.v_start[k]
     n = g[0].joints.v_size[k]
@@ -187,7 +187,7 @@ def contact_energy(g: wp.array(dtype=Watch), w: int) -> real:
 
 
 @wp.func
-def rope_energies(g: wp.array(dtype=Watch), k: int, w: int):
+def rope_energies(g: wp.array(dtype=Watch), k: int, w: int) -> tuple[real, real]:
     """Twice the kinetic energy of a rope, and its potential energy, J."""
     gravity = g[0].gravity[w]
     kinetic = real(0.0)
@@ -232,7 +232,7 @@ def rope_elastic(g: wp.array(dtype=Watch), k: int, w: int) -> real:
             bar = bar + real(0.5) * g[0].rope.length[i, w]
             if g[0].rope.cut[i, w] == 0:
                 l = g[0].rope.length[i, w]
-                out = out + BUCKLES * EI / (l * l) * (l - g[0].rope.span[i, w])
+                out = out + PI_SQUARED * EI / (l * l) * (l - g[0].rope.span[i, w])
         a = quat(real(0.0), real(0.0), real(0.0), real(1.0))
         b = a
         if j == 0:

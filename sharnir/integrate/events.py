@@ -12,7 +12,7 @@ import numpy as np
 from sharnir.errors import SimulationError
 
 Event = Callable[[float, np.ndarray, np.ndarray], float]
-LOOKS = (0.25, 0.5, 0.75, 1.0)  # θ at which a step is looked at: of two crossings a quarter apart none is missed
+LOOKED_AT = (0.25, 0.5, 0.75, 1.0)  # θ at which a step is looked at: of two crossings a quarter apart none is missed
 
 
 def check_events(events: Any, states: int) -> tuple[Event, ...]:
@@ -65,7 +65,7 @@ class Watch:
             self.before = [along(i, 0.0) for i in range(len(self.events))]
         exact = 4 * np.finfo(float).eps * (1 + abs(start) / size)
         crossings = []
-        looks = list(zip(LOOKS, *at(LOOKS), strict=True))
+        looks = list(zip(LOOKED_AT, *at(LOOKED_AT), strict=True))
         for i, event in enumerate(self.events):
             a, g_a, direction = 0.0, self.before[i], getattr(event, "direction", 0)
             for b, q, v in looks:

@@ -21,7 +21,7 @@ from sharnir.integrate.data import Motion
 from sharnir.integrate.events import check_events
 from sharnir.integrate.integrate import Options, check_drives, drives_for, first_of, run
 from sharnir.integrate.integrate import Trajectory as Trajectory
-from sharnir.integrate.methods import METHODS
+from sharnir.integrate.methods import INTEGRATION_METHODS
 from sharnir.model import assembly
 from sharnir.model.actuators import Axis
 from sharnir.model.joint_setting import disabled
@@ -85,7 +85,7 @@ def forward_dynamics(model: Any, q: Any, v: Any, tau: Any = None, *, gravity: Se
     t = links(model)
     single, n, (q, v, tau) = _states(t, q, v, tau)
     x = _load(t, n, q=q, v=v, tau=tau)
-    tables = t.bodies, t.joints, t.tree, t.closures, _gravity(t, gravity)
+    tables = t.joints, t.tree, t.closures, _gravity(t, gravity)
     _launch(forward_dynamics_kernel, t, n, *tables, x.q, x.v, x.tau, x.laws, x.tree, x.rows, x.a)
     a = x.a.numpy().T.astype(float)
     return np.asarray(a[0] if single else a)
@@ -465,8 +465,8 @@ def integrate(
 
 
 def _check_options(method: str, **numbers: Any) -> None:
-    if method not in METHODS:
-        raise SimulationError(f"integrate: method is one of {', '.join(map(repr, METHODS))}, got {method!r}")
+    if method not in INTEGRATION_METHODS:
+        raise SimulationError(f"integrate: method is one of {', '.join(map(repr, INTEGRATION_METHODS))}, got {method!r}")
     if method == "rk4" and numbers["step"] is None:
         raise SimulationError("integrate: rk4 has no error estimate and needs step=")
     for what, number in numbers.items():

@@ -32,9 +32,9 @@ from sharnir.errors import SimulationError
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
-MAGIC, VERSION = b"SHFR", 1
-HEADER = struct.Struct("<4sHHQddIIIIIIII")
-NAMES = 1 << 26  # bytes of the names of a layout, at most
+FRAME_MAGIC, FRAME_VERSION = b"SHFR", 1
+FRAME_HEADER = struct.Struct("<4sHHQddIIIIIIII")
+MAX_NAME_BYTES = 1 << 26  # bytes of the names of a layout, at most
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class Layout:
 
 def read_layout(data: str | bytes | memoryview) -> Layout:
     """The names that `Layout.to_json` wrote; a MessageError where they are none."""
-    given = decode_message(data, max_bytes=NAMES)
-    bodies, ropes = (tuple(given.texts(word, NAMES, NAMES)) for word in ("bodies", "ropes"))
+    given = decode_message(data, max_bytes=MAX_NAME_BYTES)
+    bodies, ropes = (tuple(given.texts(word, MAX_NAME_BYTES, MAX_NAME_BYTES)) for word in ("bodies", "ropes"))
     channels = []
-    for item in given.items("channels", NAMES):
+    for item in given.items("channels", MAX_NAME_BYTES):
         each = Message(item if isinstance(item, dict) else {})
-        channels.append((each.text("name", longest=NAMES), tuple(each.texts("values", NAMES, NAMES))))
+        channels.append((each.text("name", longest=MAX_NAME_BYTES), tuple(each.texts("values", MAX_NAME_BYTES, MAX_NAME_BYTES))))
     return Layout(bodies, ropes, tuple(channels))
 
 
@@ -91,19 +91,19 @@ class Frame:
         parts = [poses.astype("<f4"), self.counts.astype("<u4"), self.points.astype("<f4"), self.channels.astype("<f4")]
         body = b"".join(part.tobytes() for part in parts)
         head = (
-            MAGIC, VERSION, HEADER.size, self.step, self.time, self.wall, len(poses), len(self.counts), len(self.points),
-            len(self.channels), HEADER.size + len(body), layout.check, int(self.paused), zlib.crc32(body),
+            FRAME_MAGIC, FRAME_VERSION, FRAME_HEADER.size, self.step, self.time, self.wall, len(poses), len(self.counts),
+            len(self.points), len(self.channels), FRAME_HEADER.size + len(body), layout.check, int(self.paused), zlib.crc32(body),
         )  # fmt: skip
-        return HEADER.pack(*head) + body
+        return FRAME_HEADER.pack(*head) + body
 
 
 def decode(data: bytes | memoryview) -> tuple[Frame, int]:
     """A frame from bytes, and the check of its layout; an error where they are none, or damaged."""
-    if len(data) < HEADER.size:
-        raise SimulationError(f"frame: at least {HEADER.size} bytes, got {len(data)}")
-    magic, version, head, step, t, wall, n, r, m, c, size, layout, flags, check = HEADER.unpack_from(data)
-    if magic != MAGIC or version != VERSION or head != HEADER.size:
-        raise SimulationError(f"frame: begins with {MAGIC!r}, version {VERSION}; got {magic!r}, version {version}")
+    if len(data) < FRAME_HEADER.size:
+        raise SimulationError(f"frame: at least {FRAME_HEADER.size} bytes, got {len(data)}")
+    magic, version, head, step, t, wall, n, r, m, c, size, layout, flags, check = FRAME_HEADER.unpack_from(data)
+    if magic != FRAME_MAGIC or version != FRAME_VERSION or head != FRAME_HEADER.size:
+        raise SimulationError(f"frame: begins with {FRAME_MAGIC!r}, version {FRAME_VERSION}; got {magic!r}, version {version}")
     if size != len(data) or size != head + 28 * n + 4 * r + 12 * m + 4 * c or zlib.crc32(data[head:]) != check:
         raise SimulationError(f"frame: damaged ({len(data)} bytes, {size} announced)")
     poses = np.frombuffer(data, "<f4", 7 * n, head).reshape(n, 7).astype(float)

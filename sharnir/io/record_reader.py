@@ -23,7 +23,7 @@ from sharnir.io import mcap, ros, usd
 from sharnir.runtime import checkpoint, snapshots
 from sharnir.runtime.log import Values
 from sharnir.runtime.options import Options
-from sharnir.runtime.record_writer import COMMAND, DELTA, MAX_EVERY, QUANTITIES, STEPS, WHOLE, Checks, Memory
+from sharnir.runtime.record_writer import COMMAND, KIND_DELTA, KIND_WHOLE, MAX_EVERY, QUANTITIES, STEP_ROWS, Checks, Memory
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -124,7 +124,7 @@ class Recording(Values):
         self._rows = {name: rows[:shortest] for name, rows in self._rows.items()}
         for _, data in by.get("/sharnir/steps", []):
             first, count = struct.unpack_from("<QI", data)
-            made = np.frombuffer(data, STEPS, count, 12)
+            made = np.frombuffer(data, STEP_ROWS, count, 12)
             if made["steps"].max(initial=0) > self.facts["every"] or np.abs(made["cap"].astype(int)).max(initial=0) > MAX_CAP:
                 raise ValueError(f"steps in one go are at most {self.facts['every']}, and their iterations {MAX_CAP}")
             self.steps = max(self.steps, first + int(made["steps"].sum()))
@@ -208,13 +208,13 @@ class Recording(Values):
                 at, kind, at_pose, where, values = self._checked(read_command, data, len(memory.words))
                 if at != made:
                     raise SimulationError(f"{self.path}: is damaged: a command before step {at} comes after step {made}")
-                if kind == WHOLE:
+                if kind == KIND_WHOLE:
                     self._restore(sim, data[COMMAND.size :])
                 else:
                     put(sim, memory, where, values, at_pose, str(self.path))
             elif topic == "/sharnir/steps":
                 _first, count = struct.unpack_from("<QI", data)
-                for steps, cap, read, wanted in np.frombuffer(data, STEPS, count, 12).tolist():
+                for steps, cap, read, wanted in np.frombuffer(data, STEP_ROWS, count, 12).tolist():
                     n, dt = int(steps), sim.dt
                     if read:
                         sim.state  # noqa: B018
@@ -255,8 +255,8 @@ def read_facts(given: dict[str, str]) -> dict[str, Any]:
 def read_command(data: bytes, words: int) -> tuple[int, int, bool, np.ndarray, np.ndarray]:
     """Before which step, which kind, whether velocities stood at the pose; which words of memory changed, and to what."""
     at, kind, at_pose, _, count = COMMAND.unpack_from(data)
-    if kind not in (DELTA, WHOLE):
-        raise ValueError(f"a command is of kind {DELTA} or {WHOLE}, got {kind}")
+    if kind not in (KIND_DELTA, KIND_WHOLE):
+        raise ValueError(f"a command is of kind {KIND_DELTA} or {KIND_WHOLE}, got {kind}")
     where = np.frombuffer(data, "<u4", count, COMMAND.size)
     values = np.frombuffer(data, "<u8", count, COMMAND.size + 4 * count)
     if where.max(initial=0) >= words:

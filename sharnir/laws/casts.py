@@ -53,7 +53,7 @@ def cast_table(model: Model) -> Any:
 
 
 @wp.func
-def carried(s: Any, k: int, w: int, part: real):
+def carried(s: Any, k: int, w: int, part: real) -> tuple[real, real]:
     """What the ground gives a wheel in a step: N·m·s about its axle, and N·s along the normals; `part` of what stands there."""
     turn = real(0.0)
     load = real(0.0)
@@ -67,7 +67,7 @@ def carried(s: Any, k: int, w: int, part: real):
 
 
 @wp.func
-def open_casts(s: Any, w: int, h: real):
+def open_casts(s: Any, w: int, h: real) -> None:
     """Drives and brakes of a step in which forces act for a time h."""
     for k in range(s[0].casts.count):
         row = s[0].casts.state[k]
@@ -95,7 +95,7 @@ def open_casts(s: Any, w: int, h: real):
 
 
 @wp.func
-def close_casts(s: Any, w: int, part: real, h: real, mean: real):
+def close_casts(s: Any, w: int, part: real, h: real, mean: real) -> None:
     """Speeds and angles after a step of length h, whose impulses, but for a `part`, stand in the contacts.
 
     A wheel turns by its new speed or, with `mean` ½, by the mean of its old one and that.

@@ -22,7 +22,7 @@ from sharnir.model.kinematics import pose_at
 ALL_AT_ONCE = wp.constant(12)  # passes that correct every wrong joint; later ones correct the first alone, which must end
 
 
-ROUNDING = wp.constant(real(1.0e-2))  # of the speed that all kinetic energy would give an axis, beside its own speeds
+ENERGY_SPEED_SHARE = wp.constant(real(1.0e-2))  # of the speed that all kinetic energy would give an axis, beside its own speeds
 SLOWEST = wp.constant(real(1.0e-15))  # rad, or of the scene's length, a step: sliding friction has no direction below it
 
 
@@ -35,7 +35,7 @@ def law_miss(s: Any, w: int, by: real, speed: real, A: real) -> real:
         return by / A
     if not by > real(0.0):
         return real(0.0)
-    return by / (speed + ROUNDING * wp.sqrt(s[0].energy[w] * A))
+    return by / (speed + ENERGY_SPEED_SHARE * wp.sqrt(s[0].energy[w] * A))
 
 
 @wp.func
@@ -45,7 +45,7 @@ def slowest(s: Any, j: int, x: int) -> real:
 
 
 @wp.func
-def open_laws(s: Any, i: int, w: int, mean: real):
+def open_laws(s: Any, i: int, w: int, mean: real) -> None:
     """The laws of a link's joint from its speeds in laws.start, and a guess of their solution: it goes on as it does.
 
     `mean` 1: by the mean of the speeds at both ends of the step.
@@ -95,7 +95,7 @@ def soften_axes(s: Any, i: int, w: int, spring: real) -> int:
 
 
 @wp.func
-def servo_part(s: Any, at: int, w: int, u: real):
+def servo_part(s: Any, at: int, w: int, u: real) -> tuple[real, real]:
     """(a, b) of an axis' linear laws and its servo, free or at its cap, at the speed u: p = −a u − b."""
     a = s[0].laws.a[at, w]
     b = s[0].laws.b[at, w]
@@ -115,7 +115,7 @@ def limit_speed(s: Any, at: int, w: int) -> real:
 
 
 @wp.func
-def linear_one(s: Any, i: int, w: int, share: real):
+def linear_one(s: Any, i: int, w: int, share: real) -> None:
     """The laws of a link's only axis, linear about their solution."""
     at = s[0].joints.v_start[s[0].tree.joint[i]]
     a, b = servo_part(s, at, w, s[0].laws.end[at, w])
@@ -135,7 +135,7 @@ def linear_one(s: Any, i: int, w: int, share: real):
 
 
 @wp.func
-def lock(s: Any, at: int, w: int, g: vec6, wanted: real):
+def lock(s: Any, at: int, w: int, g: vec6, wanted: real) -> None:
     s[0].linear.row[at, w] = g
     s[0].linear.wanted[at, w] = wanted
 
@@ -146,7 +146,7 @@ def mean_speed(s: Any, at: int, w: int, share: real) -> real:
 
 
 @wp.func
-def linear_several(s: Any, i: int, w: int, share: real):
+def linear_several(s: Any, i: int, w: int, share: real) -> None:
     """The laws of a link's axes, linear about their solution.
 
     Sliding friction of a group, p = −slide u/|u|, has the slope −slide/|u| (E − n nᵀ), n = u/|u|: a resistance across n. u is
@@ -217,7 +217,7 @@ def linear_several(s: Any, i: int, w: int, share: real):
 
 
 @wp.func
-def linearise(s: Any, i: int, w: int, share: real):
+def linearise(s: Any, i: int, w: int, share: real) -> None:
     if s[0].joints.v_size[s[0].tree.joint[i]] == 1:
         linear_one(s, i, w, share)
     else:

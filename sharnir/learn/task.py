@@ -16,8 +16,8 @@ from sharnir.errors import SceneWarning, SimulationError
 from sharnir.runtime.simulation import Simulation
 from sharnir.scene.scene import Scene
 
-ARRAYS = ("numpy", "torch")
-ALSO_CALLED = {"ended": "terminated", "done": "terminated", "is_done": "terminated", "reset": "start", "step": "act"}
+ARRAY_KINDS = ("numpy", "torch")
+METHOD_SYNONYMS = {"ended": "terminated", "done": "terminated", "is_done": "terminated", "reset": "start", "step": "act"}
 """What other libraries call the methods of a task."""
 
 
@@ -34,8 +34,8 @@ class Worlds:
     def __init__(self, sim: Simulation, arrays: str | None = None) -> None:
         self.sim, self.count = sim, sim.worlds
         self.on_gpu = not sim._on_cpu
-        if arrays not in (None, *ARRAYS):
-            raise SimulationError(f"arrays is one of {', '.join(map(repr, ARRAYS))} or None, got {arrays!r}")
+        if arrays not in (None, *ARRAY_KINDS):
+            raise SimulationError(f"arrays is one of {', '.join(map(repr, ARRAY_KINDS))} or None, got {arrays!r}")
         if self.on_gpu and arrays == "numpy":
             raise SimulationError(f"arrays='numpy' is for the CPU; on {sim.model.device!r} they are tensors, 'torch'")
         self.tensors = self.on_gpu or arrays == "torch"
@@ -165,7 +165,7 @@ class Task:
         known = [name for name in vars(Task) if not name.startswith("_")]
         for name, value in vars(cls).items():
             if callable(value) and not name.startswith("_") and not hasattr(Task, name):
-                near = ALSO_CALLED.get(name) or next(iter(get_close_matches(name, known, 1, 0.8)), "")
+                near = METHOD_SYNONYMS.get(name) or next(iter(get_close_matches(name, known, 1, 0.8)), "")
                 if near and near not in vars(cls):
                     warnings.warn(f"task {cls.__name__}: a task has no method {name!r}; is {near!r} meant?", SceneWarning, 2)
 

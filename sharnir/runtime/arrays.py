@@ -18,12 +18,12 @@ from sharnir.core.reading import Shown
 from sharnir.core.renamed import Former
 from sharnir.core.spatial import quat_to_matrix, unit_quat
 from sharnir.engine.articulated.body_motion import moving
-from sharnir.errors import LARGEST, Bound, SceneWarning, SimulationError, callers_level, reachable
+from sharnir.errors import LARGEST_STATE, Bound, SceneWarning, SimulationError, callers_level, reachable
 from sharnir.model.joint_setting import MOVED, by_joints
 from sharnir.model.model import FIXED, KINEMATIC
 from sharnir.runtime.snapshots import chosen
 
-OPEN = 1e-6  # m, rad, by which loops may stand open where joints are set one and all
+OPEN_LOOP = 1e-6  # m, rad, by which loops may stand open where joints are set one and all
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
 
@@ -132,7 +132,7 @@ class BodyWrites:
             shown = {"spin": "angular_velocity"}.get(self._name, self._name)
             who = f"sim.body_{shown}: body {next(n for n, k in self._sim.model.body_names.items() if k == b)!r}"
             if not reachable(values[b]):
-                raise SimulationError(f"{who} was given {values[b].tolist()}; allowed are finite numbers up to {LARGEST:g}")
+                raise SimulationError(f"{who} was given {values[b].tolist()}; allowed are finite numbers up to {LARGEST_STATE:g}")
             if self._sim.model.bodies.motion.numpy()[b] == FIXED:
                 raise SimulationError(f"{who} is fixed, and was given {values[b].tolist()}")
             if self._name == "rotation":
@@ -151,7 +151,7 @@ def set_state(sim: Owner, q: Any, qd: Any, worlds: np.ndarray) -> None:
     for what, value, size in (("q", q, int(sum(k.q_size for k in model.joint_kinds))), ("qd", qd, model.speeds)):
         new = None if value is None else checked(value, (len(worlds), size), f"set_state({what}=…)", len(worlds))
         if new is not None and not reachable(new):
-            raise SimulationError(f"set_state({what}=…): at most {LARGEST:g} in size, got {np.abs(new).max():g}")
+            raise SimulationError(f"set_state({what}=…): at most {LARGEST_STATE:g} in size, got {np.abs(new).max():g}")
         given.append(new)
     if given[0] is not None:
         warn_beyond_limits(sim, given[0], worlds)
@@ -220,8 +220,8 @@ def _set_group(sim: Owner, worlds: np.ndarray, q: np.ndarray | None, qd: np.ndar
             array = getattr(state, name)
             now = array.numpy()
             now[:, others] = values[:, others]
-            array.assign(now if off < OPEN else values)
-    if not off < OPEN:
+            array.assign(now if off < OPEN_LOOP else values)
+    if not off < OPEN_LOOP:
         raise SimulationError(f"set_state: closed loops would stand open by {off:.3g} m or rad; nothing was changed")
     sim._at_pose = True
     sim.changed()
@@ -347,6 +347,11 @@ def shown(sim: Owner, struct: Any, host: Host, name: str, writeable: bool) -> An
     return view
 
 
+def _target(name: str, doc: str) -> Any:
+    """A command of all drives, as a property."""
+    return property(lambda self: self._get(name), lambda self, value: self._set(name, value), doc=doc)
+
+
 class Targets(Bound):
     """What the drives of all joints are told, in the order of `sim.qd`; write into them, or assign them as a whole."""
 
@@ -373,41 +378,10 @@ class Targets(Bound):
         sim._fill(name, given)
         sim._targets_changed(b"")
 
-    @property
-    def position(self) -> Any:
-        """(speeds,) or (worlds, speeds): m or rad, towards which servos with a kp pull."""
-        return self._get("servo_position")
-
-    @position.setter
-    def position(self, value: Any) -> None:
-        self._set("servo_position", value)
-
-    @property
-    def velocity(self) -> Any:
-        """(speeds,) or (worlds, speeds): m/s or rad/s, towards which servos with a kd pull."""
-        return self._get("servo_velocity")
-
-    @velocity.setter
-    def velocity(self, value: Any) -> None:
-        self._set("servo_velocity", value)
-
-    @property
-    def torque(self) -> Any:
-        """(speeds,) or (worlds, speeds): N or N·m that servos add."""
-        return self._get("servo_torque")
-
-    @torque.setter
-    def torque(self, value: Any) -> None:
-        self._set("servo_torque", value)
-
-    @property
-    def voltage(self) -> Any:
-        """(speeds,) or (worlds, speeds): V at DC motors."""
-        return self._get("voltage")
-
-    @voltage.setter
-    def voltage(self, value: Any) -> None:
-        self._set("voltage", value)
+    position = _target("servo_position", "(speeds,) or (worlds, speeds): m or rad, towards which servos with a kp pull.")
+    velocity = _target("servo_velocity", "(speeds,) or (worlds, speeds): m/s or rad/s, towards which servos with a kd pull.")
+    torque = _target("servo_torque", "(speeds,) or (worlds, speeds): N or N·m that servos add.")
+    voltage = _target("voltage", "(speeds,) or (worlds, speeds): V at DC motors.")
 
 
 def checked(value: Any, shape: tuple[int, ...], what: str, worlds: int) -> np.ndarray:

@@ -19,7 +19,7 @@ from sharnir.runtime.arrays import Host, shown
 # The Simulation and its contacts; they stand beside this, and hold it.
 Owner = Any
 CONTACT_FIELDS = ("body_a", "body_b", "point", "normal", "gap", "force", "normal_force", "friction_force")
-BODY_FIELDS = ("body_force", "body_moment")
+BODY_SUM_FIELDS = ("body_force", "body_moment")
 
 
 class ForceBetween(Bound):
@@ -63,7 +63,7 @@ class ContactArrays(Bound):
         self._sim, self._collider, self._table = sim, sim.solver.collider, ContactTable()
         self._between: dict[tuple[str, tuple[str, ...]], tuple[ForceBetween, Any]] = {}
         fill(self._table, sim.model, None, "count")
-        fill(self._table, sim.model, len(sim.model.com), " ".join(BODY_FIELDS))
+        fill(self._table, sim.model, len(sim.model.com), " ".join(BODY_SUM_FIELDS))
         ropes, radii = sim.model.ropes, np.zeros(0, np_real)
         if ropes is not None:
             slots = np.arange(sim._state.rope.position.shape[0])

@@ -13,7 +13,7 @@ from sharnir.runtime.arrays import memory
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
-OFF = 2e-3  # by which the square of a quaternion's length may differ from 1
+LENGTH_TOLERANCE = 2e-3  # by which the square of a quaternion's length may differ from 1
 
 
 class Follower:
@@ -40,7 +40,7 @@ class Follower:
             x, y, z = place
             a, b, c, w = (0.0, 0.0, 0.0, 1.0) if turn is None else turn
             size = a * a + b * b + c * c + w * w
-            fine = -inf < x < inf and -inf < y < inf and -inf < z < inf and -OFF < size - 1.0 < OFF
+            fine = -inf < x < inf and -inf < y < inf and -inf < z < inf and -LENGTH_TOLERANCE < size - 1.0 < LENGTH_TOLERANCE
         except (TypeError, ValueError):
             fine = False
         if not fine:

@@ -23,8 +23,8 @@ OF_JOINT = {
     "drive.velocity": "servo_velocity",
     "drive.voltage": "voltage",
 }
-AT_ONCE = 1e-3  # of the time of a step: currents that follow the voltage in less do so at once (`laws.axis.motor_decay`)
-OF_BODY = {"force": "push_f", "torque": "push_n"}
+QUICK_CURRENT = 1e-3  # of the time of a step: currents that follow the voltage in less do so at once (`laws.axis.motor_decay`)
+BODY_INPUTS = {"force": "push_f", "torque": "push_n"}
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def columns_of(sim: Owner, places: Sequence[Any], inputs: Iterable[str]) -> list
     """Of each column: its name, its link, the field there, and the number of that."""
     m, out = sim.model, []
     for word in inputs:
-        parts = [part for part in (*OF_JOINT, *OF_BODY) if str(word).endswith("." + part)]
+        parts = [part for part in (*OF_JOINT, *BODY_INPUTS) if str(word).endswith("." + part)]
         name, part = (word[: -len(parts[0]) - 1], parts[0]) if parts else (str(word), "effort")
         if part in OF_JOINT:
             if name not in m.joint_names:
@@ -194,7 +194,7 @@ def columns_of(sim: Owner, places: Sequence[Any], inputs: Iterable[str]) -> list
             i = next((i for i, p in enumerate(places) if p.body == m.body_names[name] and not p.part), None)
             if i is None:
                 raise SimulationError(f"linearize: input {word!r}: body {name!r} does not move")
-            out += [(f"{name}.{part}[{axis}]", i, OF_BODY[part], axis) for axis in range(3)]
+            out += [(f"{name}.{part}[{axis}]", i, BODY_INPUTS[part], axis) for axis in range(3)]
     return out
 
 
@@ -220,7 +220,7 @@ def check_covered(sim: Owner) -> None:
         why = "specialize=True; leave it out"
     else:
         names, off = list(m.joint_names), disabled(m, sim.commands)
-        motors: Any = of_first(m.axes.inductance) > AT_ONCE * sim.dt * of_first(m.axes.resistance) if m.speeds else ()
+        motors: Any = of_first(m.axes.inductance) > QUICK_CURRENT * sim.dt * of_first(m.axes.resistance) if m.speeds else ()
         loads: Any = (sim.commands.friction_load.numpy() > 0).any(-1) if m.speeds else ()
         acts = sim.commands.acts.numpy().any(-1) if names else ()
         for k, name in enumerate(names):

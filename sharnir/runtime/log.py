@@ -21,9 +21,9 @@ from sharnir.errors import SimulationError, is_positive
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
-SHORT = {"q": "position", "qd": "velocity"}
-ENERGIES = {"energy": "total", "kinetic": "kinetic", "potential": "potential", "elastic": "elastic"}
-KINDS = ("joint", "body", "rope", "cable", "spring", "gear", "frame", "sensor", "sim")
+SHORT_WORDS = {"q": "position", "qd": "velocity"}
+ENERGY_WORDS = {"energy": "total", "kinetic": "kinetic", "potential": "potential", "elastic": "elastic"}
+LOGGED_KINDS = ("joint", "body", "rope", "cable", "spring", "gear", "frame", "sensor", "sim")
 
 
 class Values:
@@ -204,12 +204,12 @@ def sources(sim: Owner, word: str) -> dict[str, Callable[[], Any]]:
     """The values that a word stands for, by full name."""
     head, _, value = word.rpartition(".") if isinstance(word, str) else ("", "", "")
     kind, _, pattern = head.partition("/")
-    if kind not in KINDS or (kind != "sim") == (not pattern):
-        raise SimulationError(f"record: {word!r} is no kind/name.value, such as 'joint/*.q'; kinds: {', '.join(KINDS)}")
+    if kind not in LOGGED_KINDS or (kind != "sim") == (not pattern):
+        raise SimulationError(f"record: {word!r} is no kind/name.value, such as 'joint/*.q'; kinds: {', '.join(LOGGED_KINDS)}")
     if kind == "sim":
-        if value not in ENERGIES:
-            raise SimulationError(f"record: sim has no {value!r} to record; allowed: {', '.join(ENERGIES)}")
-        return {word: lambda: getattr(sim.energy(), ENERGIES[value])}
+        if value not in ENERGY_WORDS:
+            raise SimulationError(f"record: sim has no {value!r} to record; allowed: {', '.join(ENERGY_WORDS)}")
+        return {word: lambda: getattr(sim.energy(), ENERGY_WORDS[value])}
     model = sim.model
     known: dict[str, Any] = {
         "joint": model.joint_names, "body": model.body_names, "spring": model.spring_names, "gear": model.gear_names,
@@ -221,7 +221,7 @@ def sources(sim: Owner, word: str) -> dict[str, Callable[[], Any]]:
     out: dict[str, Callable[[], Any]] = {}
     for name in names:
         view = getattr(sim, kind)(name)
-        field = present_name(view, SHORT.get(value, value) if kind == "joint" else value)
+        field = present_name(view, SHORT_WORDS.get(value, value) if kind == "joint" else value)
         readable = [n for n in dir(type(view)) if not n.startswith("_") and isinstance(getattr(type(view), n), property)]
         if field not in readable:
             raise SimulationError(f"record: {kind} {name!r} has no {value!r}; allowed: {', '.join(readable)}")

@@ -36,15 +36,15 @@ Owner = Any
 FLUSH = 0.04  # s of the wall clock between chunks
 # steps made in one go; their iterations: 0 as many as it took, above a cap, below those that a budget left; checks
 # of these steps; and whether the state was read before them, which may change them by rounding
-STEPS = np.dtype([("steps", "<u4"), ("cap", "<i4"), ("read", "<u2"), ("checks", "<u2", 6)])
+STEP_ROWS = np.dtype([("steps", "<u4"), ("cap", "<i4"), ("read", "<u2"), ("checks", "<u2", 6)])
 QUANTITIES = ("position of bodies", "rotation of bodies", "velocity of bodies", "angular momentum of bodies", "points of ropes",
               "velocity of ropes")  # fmt: skip
-CONTROLS = ("sharnir.Inputs", "jsonschema", json.dumps({"type": "object", "additionalProperties": {"type": "number"}}))
-SENSORS = ("sharnir.Sensors", "jsonschema", json.dumps({"type": "object", "additionalProperties": {"type": "array"}}))
-EVENTS = ("sharnir.Event", "jsonschema", json.dumps({"type": "object", "properties": {
+INPUT_SCHEMA = ("sharnir.Inputs", "jsonschema", json.dumps({"type": "object", "additionalProperties": {"type": "number"}}))
+SENSOR_SCHEMA = ("sharnir.Sensors", "jsonschema", json.dumps({"type": "object", "additionalProperties": {"type": "array"}}))
+EVENT_SCHEMA = ("sharnir.Event", "jsonschema", json.dumps({"type": "object", "properties": {
     "time": {"type": "number"}, "kind": {"type": "string"}, "name": {"type": "string"}, "by": {"type": "string"}}}))  # fmt: skip
-STEP = struct.Struct("<IiH6H")  # one of them
-DELTA, WHOLE = 0, 1
+STEP_RECORD = struct.Struct("<IiH6H")  # one of them
+KIND_DELTA, KIND_WHOLE = 0, 1
 MAX_EVERY = 1_000_000  # steps that are made in one go
 COMMAND = struct.Struct("<QBBHI")  # before which step, kind, whether velocities stood at the pose, words
 
@@ -168,11 +168,11 @@ class Recorder:
             w.add_attachment("scene.toml", "application/toml", scene.encode(), self._start)
         self._tf, self._joints = ros.transforms(names[0]), ros.joint_states(joints)
         self._channels = {
-            "tf": w.add_channel("/tf", "cdr", ros.TF), "joints": w.add_channel("/joint_states", "cdr", ros.JOINTS),
+            "tf": w.add_channel("/tf", "cdr", ros.TF), "joints": w.add_channel("/joint_states", "cdr", ros.JOINT_STATE),
             "ropes": w.add_channel("/ropes", "cdr", ros.MARKERS), "bodies": w.add_channel("/bodies", "cdr", ros.MARKERS),
             "steps": w.add_channel("/sharnir/steps", "sharnir"), "commands": w.add_channel("/sharnir/commands", "sharnir"),
-            "key": w.add_channel("/sharnir/key", "sharnir"), "controls": w.add_channel("/controls", "json", CONTROLS),
-            "events": w.add_channel("/events", "json", EVENTS), "sensors": w.add_channel("/sensors", "json", SENSORS),
+            "key": w.add_channel("/sharnir/key", "sharnir"), "controls": w.add_channel("/controls", "json", INPUT_SCHEMA),
+            "events": w.add_channel("/events", "json", EVENT_SCHEMA), "sensors": w.add_channel("/sensors", "json", SENSOR_SCHEMA),
         }  # fmt: skip
         model = sim.model
         looks = [model.visuals.get(i, shape) for i, shape in enumerate(model.shapes)][1:]
@@ -275,7 +275,7 @@ class Recorder:
         """So many steps were made."""
         self.steps += steps
         cap = -max(1, int(self._counted[0])) if self._cap < 0 else self._cap
-        self._groups.append(STEP.pack(steps, cap, self._read_first, *self._checks.now()))
+        self._groups.append(STEP_RECORD.pack(steps, cap, self._read_first, *self._checks.now()))
         np.copyto(self._reference, self._memory.words)
         if self.steps % self._every == 0:
             self._show()
@@ -292,7 +292,7 @@ class Recorder:
         self._close_groups()
         values = self._memory.words[where]
         at_pose = self._sim._at_pose and not self._sim.solver.at_pose
-        head = COMMAND.pack(self.steps, DELTA, int(at_pose), 0, len(where))
+        head = COMMAND.pack(self.steps, KIND_DELTA, int(at_pose), 0, len(where))
         self._put("commands", head + where.astype("<u4").tobytes() + values.tobytes())
 
     def _take_whole(self) -> None:
@@ -300,7 +300,7 @@ class Recorder:
         self._close_groups()
         self._elapsed = self.steps, self._elapsed[1] + (self.steps - self._elapsed[0]) * self._given[0]
         self._take_note()
-        self._put_all("commands", COMMAND.pack(self.steps, WHOLE, 0, 0, 0))
+        self._put_all("commands", COMMAND.pack(self.steps, KIND_WHOLE, 0, 0, 0))
         self._dirty = False
 
     def _take_note(self) -> None:

@@ -34,7 +34,7 @@ def _nothing(*_given: Any, **_named: Any) -> None:
     """What a part does of which no world is meant."""
 
 
-PLAIN = np.ndarray | str | int | float | bool | None
+PLAIN_VALUE = np.ndarray | str | int | float | bool | None
 
 
 class Gathered:
@@ -55,7 +55,7 @@ class Gathered:
             return lambda *given, **named: self._owner._call(values, given, named)
         if any(isinstance(value, list) for value in values):  # descriptions, one a world; a part of one world gives it bare
             return [one for value in values for one in (value if isinstance(value, list) else [value])]
-        if hasattr(values[0], "numpy") or isinstance(values[0], PLAIN):
+        if hasattr(values[0], "numpy") or isinstance(values[0], PLAIN_VALUE):
             return self._owner._gather(values)
         return Gathered(self._owner, values)
 

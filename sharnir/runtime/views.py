@@ -15,7 +15,7 @@ from sharnir.core import summaries
 from sharnir.core.reading import Reading
 from sharnir.core.renamed import Former
 from sharnir.core.spatial import cross, quat_conjugate, quat_rotate, unit_quat
-from sharnir.errors import LARGEST, Bound, SimulationError
+from sharnir.errors import LARGEST_STATE, Bound, SimulationError
 from sharnir.model import assembly
 from sharnir.model.joint_setting import place_mechanism
 from sharnir.model.model import DYNAMIC, FIXED, KINEMATIC
@@ -205,7 +205,9 @@ class BodyView(Bound):
             return False
         try:
             x, y, z = value
-            if not (-LARGEST < x < LARGEST and -LARGEST < y < LARGEST and -LARGEST < z < LARGEST):
+            if not (
+                -LARGEST_STATE < x < LARGEST_STATE and -LARGEST_STATE < y < LARGEST_STATE and -LARGEST_STATE < z < LARGEST_STATE
+            ):
                 return False
             row = self._memory[field]
             row[0], row[1], row[2] = x, y, z
@@ -334,6 +336,19 @@ class BodyView(Bound):
         self._put("momentum", quat_rotate(q, local))
 
 
+def _of_spring(name: str, doc: str) -> Any:
+    """A number of a spring, as a property."""
+
+    def get(self: SpringView) -> Any:
+        return parameters.read(self._sim, getattr(self._sim.model.springs, name), self._i)
+
+    def put(self: SpringView, value: Any) -> None:
+        given = parameters.checked(self._sim, value, f"spring {self.name!r}", name, least=0.0)
+        parameters.write(self._sim, self._sim.model.springs, name, self._i, given)
+
+    return property(get, put, doc=doc)
+
+
 class SpringView(Bound):
     """One point-to-point spring of a running simulation."""
 
@@ -345,36 +360,9 @@ class SpringView(Bound):
     def __repr__(self) -> str:
         return f"<spring {self.name!r}>"
 
-    def _set(self, name: str, value: Any) -> None:
-        given = parameters.checked(self._sim, value, f"spring {self.name!r}", name, least=0.0)
-        parameters.write(self._sim, self._sim.model.springs, name, self._i, given)
-
-    @property
-    def stiffness(self) -> Any:
-        """N/m; settable, for all worlds or one a world."""
-        return parameters.read(self._sim, self._sim.model.springs.stiffness, self._i)
-
-    @stiffness.setter
-    def stiffness(self, value: Any) -> None:
-        self._set("stiffness", value)
-
-    @property
-    def rest(self) -> Any:
-        """Length without force, m; settable, for all worlds or one a world."""
-        return parameters.read(self._sim, self._sim.model.springs.rest, self._i)
-
-    @rest.setter
-    def rest(self, value: Any) -> None:
-        self._set("rest", value)
-
-    @property
-    def damping(self) -> Any:
-        """N·s/m along the line; settable, for all worlds or one a world."""
-        return parameters.read(self._sim, self._sim.model.springs.damping, self._i)
-
-    @damping.setter
-    def damping(self, value: Any) -> None:
-        self._set("damping", value)
+    stiffness = _of_spring("stiffness", "N/m; settable, for all worlds or one a world.")
+    rest = _of_spring("rest", "Length without force, m; settable, for all worlds or one a world.")
+    damping = _of_spring("damping", "N·s/m along the line; settable, for all worlds or one a world.")
 
     @property
     def ends(self) -> tuple[Any, Any]:

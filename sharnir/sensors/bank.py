@@ -15,14 +15,14 @@ from sharnir.collision.trace import Fan, Sight
 from sharnir.core.graphs import LOCK, record, replayer
 from sharnir.core.types import alone, load_modules, quat, real, vec3
 from sharnir.sensors.frames import Frame
-from sharnir.sensors.kernels import INERTIAL, Probe, ProbeData, measure_probes
+from sharnir.sensors.kernels import PROBE_INERTIAL, Probe, ProbeData, measure_probes
 from sharnir.sensors.noise import Noise, Reading, noise_launcher
 
 # The Simulation and its sensors; they stand floors above, so that they are not named here.
 Owner = Any
-RECORDED = 32
+RECORDED_SETS = 32
 """Sets of sensors that are due together for which a launch is kept."""
-ALL = (-1,)
+ALL_CLOCKS = (-1,)
 """Stands for all clocks of a bank."""
 
 
@@ -141,7 +141,7 @@ class Bank:
         self._index = {id(sensor): k for k, (sensor, _) in enumerate(self._probes)}
         sizes = [sum(part.sizes) for _, part, _ in self._parts if part.probe is not None]
         self._rows = np.cumsum([0, *sizes])
-        inertial = np.cumsum([0, *(3 * (probe.kind == INERTIAL) for _, probe in self._probes)])
+        inertial = np.cumsum([0, *(3 * (probe.kind == PROBE_INERTIAL) for _, probe in self._probes)])
         self._memory_rows = inertial
         data, state = ProbeData(), sim._state
         data.position, data.rotation, data.velocity = state.position, state.rotation, state.velocity
@@ -233,11 +233,11 @@ class Bank:
             self._follow_masses()
         if not sim._at_pose:
             sim.state  # noqa: B018  velocities and reactions become those of the pose
-        key = ALL if clocks is self.clocks else tuple([clock.index for clock in clocks])
+        key = ALL_CLOCKS if clocks is self.clocks else tuple([clock.index for clock in clocks])
         with LOCK:
             read = self._recorded.get(key)
             if read is None:
-                if len(self._recorded) >= RECORDED:
+                if len(self._recorded) >= RECORDED_SETS:
                     self._recorded.clear()
                 read = self._recorded[key] = self._record(clocks)
             read()

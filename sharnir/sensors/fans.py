@@ -16,14 +16,14 @@ from sharnir.sensors.frames import Frame
 from sharnir.sensors.noise import Noise
 from sharnir.sensors.sensor import Owner, Sensor, checked_noise
 
-MOST = 1 << 24
+MOST_RAYS = 1 << 24
 """Rays of a sensor, at most."""
 
 
 def whole(value: Any, who: str, what: str) -> int:
     """A count of at least 1."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or not 1 <= value <= MOST:
-        raise SceneError(f"{who}: {what} is a whole number from 1 to {MOST}, got {value!r}")
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or not 1 <= value <= MOST_RAYS:
+        raise SceneError(f"{who}: {what} is a whole number from 1 to {MOST_RAYS}, got {value!r}")
     return int(value)
 
 
@@ -146,7 +146,7 @@ class Lidar(RaySensor):
         """Angles of a layer, of the layers, and the range, checked."""
         n, wide = whole(count, who, "count"), angle_within(field, 2 * math.pi + 1e-9, who, "field")
         heights = np.atleast_1d(as_numbers(elevations))
-        if heights.ndim != 1 or not heights.size or not (np.abs(heights) <= 0.5 * math.pi).all() or n * len(heights) > MOST:
+        if heights.ndim != 1 or not heights.size or not (np.abs(heights) <= 0.5 * math.pi).all() or n * len(heights) > MOST_RAYS:
             raise SceneError(f"{who}: elevations are angles within ±π/2 rad, one a layer, got {elevations!r}")
         around = wide > 2 * math.pi - 1e-6
         azimuth = -0.5 * wide + wide * (np.arange(n) / n if around else np.arange(n) / max(1, n - 1))
@@ -211,8 +211,8 @@ class DepthCamera(RaySensor):
     ) -> tuple[np.ndarray, tuple[float, float]]:
         """(height, width, 3) points in front of the camera at depth 1, and the range, checked."""
         w, h = whole(width, who, "width"), whole(height, who, "height")
-        if w * h > MOST:
-            raise SceneError(f"{who}: width × height is at most {MOST} pixels, got {w} × {h}")
+        if w * h > MOST_RAYS:
+            raise SceneError(f"{who}: width × height is at most {MOST_RAYS} pixels, got {w} × {h}")
         focal = 0.5 * w / math.tan(0.5 * angle_within(field, 3.0, who, "field"))
         rows, columns = np.meshgrid((np.arange(h) + 0.5 - 0.5 * h) / focal, (np.arange(w) + 0.5 - 0.5 * w) / focal, indexing="ij")
         return np.stack([np.ones((h, w)), -columns, -rows], -1), pair(reach, who)

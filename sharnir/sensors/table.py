@@ -19,11 +19,11 @@ from sharnir.sensors.sensor import IMU, Distance, ForceTorque, Sensor, checked_n
 # The Simulation and the Scene; they stand floors above, so that they are not named here.
 Owner = Any
 Kind = Literal["imu", "force", "distance", "lidar", "depth"]
-SENSORS: dict[str, Any] = {
+SENSOR_KINDS: dict[str, Any] = {
     "imu": IMU, "force": ForceTorque, "distance": Distance, "lidar": Lidar, "depth": DepthCamera,
 }  # fmt: skip
 """Kinds of sensors."""
-NEVER = 1 << 62  # steps
+NEVER_DUE = 1 << 62  # steps
 
 
 class SensorOptions(TypedDict, total=False):
@@ -65,9 +65,9 @@ def add_sensor(scene: Owner, name: str, kind: Kind, on: str, **options: Unpack[S
     """
     who = f"sensor {name!r}"
     scene._new_name(name, "sensors")
-    if not isinstance(kind, str) or kind not in SENSORS:
-        raise SceneError(f"{who}: kind is one of {', '.join(map(repr, SENSORS))}, got {kind!r}")
-    taken = [p for p in inspect.signature(SENSORS[kind].__init__).parameters if p in SensorOptions.__annotations__]
+    if not isinstance(kind, str) or kind not in SENSOR_KINDS:
+        raise SceneError(f"{who}: kind is one of {', '.join(map(repr, SENSOR_KINDS))}, got {kind!r}")
+    taken = [p for p in inspect.signature(SENSOR_KINDS[kind].__init__).parameters if p in SensorOptions.__annotations__]
     for key, value in options.items():
         if key not in taken:
             raise SceneError(f"{who}: a sensor of kind {kind!r} takes no {key!r} (got {value!r}); allowed: {', '.join(taken)}")
@@ -95,8 +95,8 @@ def _check(who: str, kind: str, options: dict[str, Any]) -> None:
     Frame.place(who, options.get("position", (0.0, 0.0, 0.0)), options.get("rotation", (0.0, 0.0, 0.0, 1.0)), SceneError)
     noise = checked_noise(options.get("noise"), who)
     bits(options.get("groups", 1), who)
-    describe = getattr(SENSORS[kind], "describe", None)
-    sizes: Sequence[int] = SENSORS[kind].sizes or (1 << 20,)
+    describe = getattr(SENSOR_KINDS[kind], "describe", None)
+    sizes: Sequence[int] = SENSOR_KINDS[kind].sizes or (1 << 20,)
     if describe is not None:
         describe(who, **{k: v for k, v in options.items() if k in inspect.signature(describe).parameters})
     for word in ("sigma", "bias", "walk", "step", "low", "high"):
@@ -112,7 +112,7 @@ class Sensors(Mapping[str, Sensor]):
         """Steps until one of them is to be read."""
         self._bank = Bank(sim)
         self._all: dict[str, Sensor] = {
-            name: SENSORS[given.kind](sim, given.on, **given.options, name=name, bank=self._bank)
+            name: SENSOR_KINDS[given.kind](sim, given.on, **given.options, name=name, bank=self._bank)
             for name, given in described.items()
         }
         self._bank.build()
@@ -132,7 +132,7 @@ class Sensors(Mapping[str, Sensor]):
 
     def _look_ahead(self) -> None:
         self._dt = self._sim.solver._dt
-        self.left = 1 if self._each_step else min([clock.steps_left() for clock in self._bank.clocks], default=NEVER)
+        self.left = 1 if self._each_step else min([clock.steps_left() for clock in self._bank.clocks], default=NEVER_DUE)
 
     def made(self, steps: int) -> None:
         """Steps were made."""
@@ -168,7 +168,7 @@ class Sensors(Mapping[str, Sensor]):
         for name, sensor in self._all.items():
             head = f"sensor.{name}."
             sensor.put_back({key[len(head) :]: np.asarray(a) for key, a in snapshot.items() if key.startswith(head)}, worlds)
-        self.left = 1 if self._all else NEVER
+        self.left = 1 if self._all else NEVER_DUE
 
 
 class Sensing:

@@ -20,7 +20,7 @@ from sharnir.study.words import Parameter, is_free
 if TYPE_CHECKING:
     from sharnir.runtime.simulation import Simulation
 
-REDUCED = re.compile(r"(max|min|mean|rms)\((.+)\)")
+REDUCED_WORD = re.compile(r"(max|min|mean|rms)\((.+)\)")
 Columns = dict[str, np.ndarray]
 
 
@@ -170,7 +170,7 @@ class Runner:
         sim = made(job, job.worlds)
         fill = np.concatenate([who, np.full(sim.worlds - n, who[-1])])
         self._put(sim, part, fill)
-        watches = [Watch(sim, job.every, *m.groups()) for m in map(REDUCED.fullmatch, self._words()) if m is not None]
+        watches = [Watch(sim, job.every, *m.groups()) for m in map(REDUCED_WORD.fullmatch, self._words()) if m is not None]
         for watch in watches:
             watch.take()
             sim._logs.append(watch)
@@ -182,7 +182,7 @@ class Runner:
             measure = job.measure[i]
             if callable(measure):
                 given = self._call(measure, part, (sim,), free, part.seeds[fill])
-            elif REDUCED.fullmatch(measure):
+            elif REDUCED_WORD.fullmatch(measure):
                 given = watches.pop(0).results()
             else:
                 given = {name: source() for name, source in log.sources(sim, measure).items()}

@@ -22,7 +22,11 @@ from sharnir.sensors.noise import FAULTS
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
 Repair = Callable[[], None]
-STUCK, OPEN, EMPTY = 1e7, 1e12, 1.0  # N·m that a stuck brake holds; Ω of an open winding; Pa of a pump that stands
+STUCK_TORQUE, OPEN_RESISTANCE, EMPTY = (
+    1e7,
+    1e12,
+    1.0,
+)  # N·m that a stuck brake holds; Ω of an open winding; Pa of a pump that stands
 
 
 def _motor(sim: Owner, name: str) -> tuple[Callable[[], None], Repair]:
@@ -36,7 +40,7 @@ def _motor(sim: Owner, name: str) -> tuple[Callable[[], None], Repair]:
     if isinstance(drives[0], HydraulicCylinder):
         kept = np.copy(drive.number("pressure"))
         return lambda: drive.set_number("pressure", EMPTY), lambda: drive.set_number("pressure", kept)
-    what, dead = ("max_force", 0.0) if isinstance(drives[0], Servo) else ("resistance", OPEN)
+    what, dead = ("max_force", 0.0) if isinstance(drives[0], Servo) else ("resistance", OPEN_RESISTANCE)
     value = getattr(drive, what)
     return lambda: setattr(drive, what, dead), lambda: setattr(drive, what, value)
 
@@ -47,7 +51,7 @@ def _brake(sim: Owner, name: str) -> tuple[Callable[[], None], Repair]:
     kept = joint.friction
 
     def stick() -> None:
-        joint.friction = STUCK
+        joint.friction = STUCK_TORQUE
 
     return stick, lambda: setattr(joint, "friction", kept)
 

@@ -39,7 +39,7 @@ def spring_rests(s: wp.array(dtype=Step), k: int, w: int) -> bool:
 
 
 @wp.func
-def prepare_gear(s: wp.array(dtype=Step), g: int, w: int):
+def prepare_gear(s: wp.array(dtype=Step), g: int, w: int) -> None:
     """The row of a gear, B_a − ratio · B_b, on its four bodies, and 1 / (J M⁻¹ Jᵀ); two of the bodies may be one."""
     if gear_rests(s, g, w):
         s[0].work.gear_W[g, w] = real(0.0)
@@ -76,7 +76,7 @@ def prepare_gear(s: wp.array(dtype=Step), g: int, w: int):
 
 
 @wp.func
-def apply_gear(s: wp.array(dtype=Step), solve: Solve, g: int, w: int, impulse: real):
+def apply_gear(s: wp.array(dtype=Step), solve: Solve, g: int, w: int, impulse: real) -> None:
     for i in range(4):
         b = gear_body(s[0].joints, s[0].gears, g, i)
         p = s[0].work.gear_row[g, 2 * i, w] * impulse
@@ -119,7 +119,7 @@ def gear_gap(s: wp.array(dtype=Step), g: int, w: int) -> real:
 
 
 @wp.func
-def prepare_spring(s: wp.array(dtype=Step), k: int, w: int):
+def prepare_spring(s: wp.array(dtype=Step), k: int, w: int) -> None:
     """Line, responses and law of a spring along the line of now, by the rule of the springs of joints (`law_shares`)."""
     p = s[0].springs.parent[k]
     c = s[0].springs.child[k]
@@ -161,7 +161,7 @@ def prepare_spring(s: wp.array(dtype=Step), k: int, w: int):
 
 
 @wp.func
-def apply_spring(s: wp.array(dtype=Step), solve: Solve, k: int, w: int, impulse: real):
+def apply_spring(s: wp.array(dtype=Step), solve: Solve, k: int, w: int, impulse: real) -> None:
     p = s[0].springs.parent[k]
     c = s[0].springs.child[k]
     f = s[0].work.spring_n[k, w] * impulse

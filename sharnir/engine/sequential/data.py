@@ -54,7 +54,7 @@ class Work:
     left: wp.array(dtype=real)
 
     open: wp.array(dtype=wp.int32)  # [joint] 1: in a mechanism without loops and gears
-    mode: wp.array2d(dtype=wp.int32)  # of a joint, bits: `prepare.BLOCK`, `ACTS`, `BALL`, `RESTS`
+    mode: wp.array2d(dtype=wp.int32)  # of a joint, bits: `prepare.MODE_BLOCK`, `ACTS`, `BALL`, `RESTS`
     r_parent: wp.array2d(dtype=vec3)  # the common point from each centre of mass
     r_child: wp.array2d(dtype=vec3)
     W_ll: wp.array2d(dtype=mat33)

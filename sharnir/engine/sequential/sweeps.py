@@ -11,8 +11,8 @@ from sharnir.engine.sequential.actions import apply_axis, open_creep, pseudo_act
 from sharnir.engine.sequential.begin import at_rest, taken_momentum
 from sharnir.engine.sequential.cables import commit_cables, open_cables, sweep_cables
 from sharnir.engine.sequential.contacts import (
-    IMPACTS,
-    STRUCK,
+    IMPACT_ROUNDS,
+    IMPACT_SWEEPS,
     close_round,
     commit_points,
     is_struck,
@@ -25,7 +25,7 @@ from sharnir.engine.sequential.contacts import (
 from sharnir.engine.sequential.couplings import gear_gap, solve_gear, solve_spring
 from sharnir.engine.sequential.data import POSITIONS, VELOCITIES, Solve, Step, Work
 from sharnir.engine.sequential.patches import warm_points
-from sharnir.engine.sequential.prepare import ACTS, BALL, BLOCK, RESTS, warm_start
+from sharnir.engine.sequential.prepare import MODE_ACTS, MODE_ASLEEP, MODE_BALL, MODE_BLOCK, warm_start
 from sharnir.engine.sequential.whole import goal_of, help_sweeps, put_back_points
 from sharnir.engine.sleep import at_rest_together, fall_asleep, sleeps, wait
 from sharnir.laws.prepare import clear_laws
@@ -37,7 +37,7 @@ from sharnir.model.model import DYNAMIC, KINEMATIC, BodyTable
 
 compile_quickly("sharnir.contact")
 compile_quickly("sharnir.impulse")
-ROUNDS = wp.constant(16)  # of position sweeps, at most, where limits of ball joints are passed
+POSITION_ROUNDS = wp.constant(16)  # of position sweeps, at most, where limits of ball joints are passed
 
 
 # ---- sequential impulses: one sweep serves velocities and pseudo-velocities ---------------------------------------------------
@@ -77,7 +77,7 @@ def solve_block(bodies: BodyTable, joints: JointTable, work: Work, solve: Solve,
 
 
 @wp.func
-def advance(s: wp.array(dtype=Step), b: int, w: int):
+def advance(s: wp.array(dtype=Step), b: int, w: int) -> None:
     """X ← X ⊕ Δt V. L takes the impulses that ω took; the rotation keeps L and its energy (`advance_rotation`)."""
     twist = s[0].solves[VELOCITIES].twist
     pseudo = s[0].solves[POSITIONS].twist
@@ -114,13 +114,13 @@ def measure(s: wp.array(dtype=Step), w: int) -> int:
     rate = s[0].settings.erp[0] / s[0].settings.dt[0]
     widest = real(0.0)
     for k in range(s[0].joints.count):
-        if s[0].work.mode[k, w] & BLOCK != 0:
+        if s[0].work.mode[k, w] & MODE_BLOCK != 0:
             linear, angular = joint_gap(s[0].joints, k, pose_at(s[0].joints, k, w, s[0].work.position, s[0].work.rotation))
             solve.bias_linear[k, w] = linear * rate
             solve.bias_angular[k, w] = angular * rate
             widest = wp.max(widest, wp.max(wp.length(linear) * s[0].settings.per_metre[0], wp.length(angular)))
     for k in range(s[0].joints.count):
-        if s[0].work.mode[k, w] & ACTS != 0:
+        if s[0].work.mode[k, w] & MODE_ACTS != 0:
             passed = wp.max(passed, pseudo_actions(s, s[0].solves[VELOCITIES].laws, solve.laws, k, w, widest))
     for g in range(s[0].gears.count):
         solve.gear_bias[g, w] = gear_gap(s, g, w) * rate
@@ -130,7 +130,7 @@ def measure(s: wp.array(dtype=Step), w: int) -> int:
 
 
 @wp.func
-def displace(s: wp.array(dtype=Step), b: int, w: int):
+def displace(s: wp.array(dtype=Step), b: int, w: int) -> None:
     """X ← X ⊕ Δt V*."""
     dt = s[0].settings.dt[0]
     pseudo = s[0].solves[POSITIONS].twist
@@ -144,17 +144,17 @@ def displace(s: wp.array(dtype=Step), b: int, w: int):
 def aim(s: wp.array(dtype=Step), w: int, left: int) -> int:
     """Move on by the V* of the last round, and aim anew from there; returns how many rounds there still are to be."""
     pseudo = s[0].solves[POSITIONS].twist
-    if left < ROUNDS:
+    if left < POSITION_ROUNDS:
         for b in range(s[0].bodies.count):
             displace(s, b, w)
         for k in range(s[0].joints.count):
-            if s[0].work.mode[k, w] & ACTS != 0:
+            if s[0].work.mode[k, w] & MODE_ACTS != 0:
                 take_creep(s, pseudo, s[0].solves[POSITIONS].laws, k, w)
         for b in range(s[0].bodies.count):
             pseudo.linear[b, w] = vec3(real(0.0))
             pseudo.angular[b, w] = vec3(real(0.0))
     passed = measure(s, w)
-    if left < ROUNDS:
+    if left < POSITION_ROUNDS:
         return left * int(passed == 2)
     if passed == 0 or s[0].settings.erp[0] < real(1.0):
         return 1
@@ -179,7 +179,7 @@ def first_bad_body(s: wp.array(dtype=Step), w: int) -> int:
 
 
 @wp.func
-def count_turns(s: wp.array(dtype=Step), k: int, w: int):
+def count_turns(s: wp.array(dtype=Step), k: int, w: int) -> None:
     """Bring the angles of a joint with one or two free rotations up to date, each on the turn its speed leads to."""
     turns = s[0].joints.turns[k]
     if s[0].joints.v_size[k] == 0 or turns == 0 or turns == 3:
@@ -197,7 +197,7 @@ def count_turns(s: wp.array(dtype=Step), k: int, w: int):
 
 
 @wp.func
-def commit(s: wp.array(dtype=Step), w: int):
+def commit(s: wp.array(dtype=Step), w: int) -> None:
     """The new state becomes the state; where a number is not finite, the world is marked and its state left alone."""
     if s[0].state.failed[w] != 0:
         return
@@ -234,7 +234,7 @@ def commit(s: wp.array(dtype=Step), w: int):
         elif halves == 1 and s[0].bodies.motion[b] == KINEMATIC:
             s[0].state.momentum[b, w] = solve.twist.angular[b, w]
     for k in range(s[0].joints.count):
-        if s[0].work.mode[k, w] & RESTS != 0:
+        if s[0].work.mode[k, w] & MODE_ASLEEP != 0:
             continue
         force = solve.force[k, w] * whole
         torque = solve.torque[k, w] * whole
@@ -244,7 +244,7 @@ def commit(s: wp.array(dtype=Step), w: int):
             s[0].control.enabled[k, w] = 0
         for at in range(s[0].joints.v_start[k], s[0].joints.v_start[k] + s[0].joints.v_size[k]):
             s[0].state.felt_joint[at, w] = s[0].control.joint_force[at, w]
-        if s[0].work.mode[k, w] & ACTS != 0:
+        if s[0].work.mode[k, w] & MODE_ACTS != 0:
             report_actions(s, solve, s[0].solves[POSITIONS], k, w)
         elif s[0].control.acts[k, w] != 0:
             clear_laws(s, k, w)
@@ -261,7 +261,7 @@ def commit(s: wp.array(dtype=Step), w: int):
 
 
 @wp.func
-def spend_once(s: wp.array(dtype=Step), w: int):
+def spend_once(s: wp.array(dtype=Step), w: int) -> None:
     """Forces of one step are of no other."""
     for b in range(s[0].bodies.count):
         s[0].control.force_once[b, w] = vec3(real(0.0))
@@ -301,25 +301,25 @@ def open_solve(s: wp.array(dtype=Step), w: int, which: int) -> int:
         for b in range(s[0].bodies.count):
             advance(s, b, w)
         for k in range(s[0].joints.count):
-            if s[0].work.mode[k, w] & ACTS != 0:
+            if s[0].work.mode[k, w] & MODE_ACTS != 0:
                 open_creep(s, s[0].solves[VELOCITIES], solve.laws, k, w)
     return 1
 
 
 @wp.func
-def strike(s: wp.array(dtype=Step), w: int):
+def strike(s: wp.array(dtype=Step), w: int) -> None:
     """Impacts, round by round: joints are swept with the points that approach."""
     for i in range(s[0].contacts.count[w]):
         s[0].touch.blow[i, w] = vec3(real(0.0))
     if not is_struck(s, w):
         return
     solve = s[0].solves[VELOCITIES]
-    for n in range(IMPACTS):
+    for n in range(IMPACT_ROUNDS):
         if open_round(s, w, int(n == 0)) == 0:
             return
-        for it in range(STRUCK):
+        for it in range(IMPACT_SWEEPS):
             for k in range(s[0].joints.count):
-                if s[0].work.mode[k, w] & BLOCK != 0:
+                if s[0].work.mode[k, w] & MODE_BLOCK != 0:
                     solve_block(s[0].bodies, s[0].joints, s[0].work, solve, k, w, real(1.0))
             if strike_points(s, w, it % 2) <= s[0].settings.touch[0]:
                 break
@@ -338,7 +338,7 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
     """The kernel that sweeps, with or without what acts on free axes, and contacts: a scene without them is solved faster so."""
 
     @wp.kernel(module=module)
-    def sweeps(s: wp.array(dtype=Step), first: int, which: int):
+    def sweeps(s: wp.array(dtype=Step), first: int, which: int) -> None:
         """Sweeps on V or V*, forth and back in turn, until every |ΔP| ≤ ε, the cap, or as many as one launch may make.
 
         The first launch of a solve warm-starts, or moves and measures; the one on V* commits: few launches, because each costs.
@@ -369,7 +369,7 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
         alone = bodies_alone(s, w)
         left = int(1)  # rounds of sweeps
         if which == POSITIONS:
-            left = ROUNDS
+            left = POSITION_ROUNDS
         while left > 0:
             if which == POSITIONS:
                 left = aim(s, w, left)
@@ -384,10 +384,10 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
                 k = (joints.count - 1) * (done % 2)
                 for _j in range(joints.count):
                     mode = work.mode[k, w]
-                    if mode & BLOCK != 0:
+                    if mode & MODE_BLOCK != 0:
                         largest = wp.max(largest, solve_block(bodies, joints, work, solve, k, w, per_metre))
                     if wp.static(acting):
-                        if mode & ACTS != 0:
+                        if mode & MODE_ACTS != 0:
                             n = joints.v_size[k]
                             v0 = joints.v_start[k]
                             p = joints.parent[k]
@@ -411,7 +411,7 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
                                 for i in range(n):
                                     speeds[i] = wp.dot(work.axis.d[v0 + i, w], u) + wp.dot(work.axis.n[v0 + i, w], v)
                                     speeds[i] = speeds[i] + solve.laws.end[v0 + i, w] * back
-                                if mode & BALL != 0:
+                                if mode & MODE_BALL != 0:
                                     by = solve_ball(solve.laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
                                     for i in range(3):
                                         changes[i] = by[i]

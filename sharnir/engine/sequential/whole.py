@@ -18,13 +18,22 @@ from sharnir.core.types import EPSILON, mat33, real, vec3
 from sharnir.engine.sequential.data import VELOCITIES, Step
 from sharnir.engine.sequential.patches import from_axes, in_axes, push_patch, unscaled
 
-STIFF = wp.constant(real(1.0 / EPSILON**0.5))
-OPEN, SLIDES, HOLDS = (wp.constant(k) for k in range(3))
-LATE, APART, TIMES = 4, 3, 4  # sweeps before points are solved for at once, sweeps between, and how often at most
-CALM, NEARLY = wp.constant(real(1.0e-3)), wp.constant(real(100.0))  # of the tolerance: asked for where it is nearly met at once
-WILD = wp.constant(real(1.5))  # of the energy before, and of what gravity gives in a step: points take from it, conveyors apart
-FOLLOWS = wp.constant(8)  # times that friction of sliding points follows
-DEAR = wp.constant(1500)  # operations a point that a factorisation may cost: about twenty sweeps
+STIFFEST = wp.constant(real(1.0 / EPSILON**0.5))
+POINT_OPEN, POINT_SLIDES, POINT_HOLDS = (wp.constant(k) for k in range(3))
+SWEEPS_BEFORE, SWEEPS_BETWEEN, MOST_BLOCK_SOLVES = (
+    4,
+    3,
+    4,
+)  # sweeps before points are solved for at once, sweeps between, and how often at most
+CALM_SHARE, NEARLY_AT_REST = (
+    wp.constant(real(1.0e-3)),
+    wp.constant(real(100.0)),
+)  # of the tolerance: asked for where it is nearly met at once
+WILD_ENERGY = wp.constant(
+    real(1.5)
+)  # of the energy before, and of what gravity gives in a step: points take from it, conveyors apart
+FRICTION_UPDATES = wp.constant(8)  # times that friction of sliding points follows
+MOST_OPERATIONS = wp.constant(1500)  # operations a point that a factorisation may cost: about twenty sweeps
 
 
 @wp.func
@@ -35,15 +44,15 @@ def goal_of(tolerance: real, done: int, largest: real, goal: real) -> real:
     while: else what one step leaves and the next one takes back would go on for ever.
     """
     meets = tolerance * tolerance
-    if done == 0 and largest <= meets * NEARLY * NEARLY:
-        return meets * CALM * CALM
-    if done >= LATE - 1 + 2 * APART:
+    if done == 0 and largest <= meets * NEARLY_AT_REST * NEARLY_AT_REST:
+        return meets * CALM_SHARE * CALM_SHARE
+    if done >= SWEEPS_BEFORE - 1 + 2 * SWEEPS_BETWEEN:
         return meets
     return goal
 
 
 @wp.func
-def go_back(s: wp.array(dtype=Step), w: int):
+def go_back(s: wp.array(dtype=Step), w: int) -> None:
     """To what was remembered: not by differences, in which the digits of velocities gone wild would be lost."""
     twist = s[0].solves[VELOCITIES].twist
     for b in range(s[0].bodies.count):
@@ -54,7 +63,7 @@ def go_back(s: wp.array(dtype=Step), w: int):
 
 
 @wp.func
-def let_go(s: wp.array(dtype=Step), w: int):
+def let_go(s: wp.array(dtype=Step), w: int) -> None:
     """No impulses."""
     for k in range(s[0].touch.patches[w]):
         if s[0].touch.patch[k, w].rests == 1:
@@ -83,7 +92,7 @@ def kinetic(s: wp.array(dtype=Step), w: int) -> real:
 
 
 @wp.func
-def keep_points(s: wp.array(dtype=Step), w: int):
+def keep_points(s: wp.array(dtype=Step), w: int) -> None:
     """Remember the impulses of now, the velocities and their energy: that without impulses, where these gave nothing."""
     twist = s[0].solves[VELOCITIES].twist
     s[0].whole.tries[w] = s[0].whole.tries[w] + 1
@@ -105,11 +114,11 @@ def ran_wild(s: wp.array(dtype=Step), w: int) -> bool:
     for b in range(s[0].bodies.count):
         if s[0].work.inv_mass[b, w] > real(0.0):
             free = free + real(0.5) * wp.length_sq(s[0].settings.gravity[w] * s[0].settings.dt[0]) / s[0].work.inv_mass[b, w]
-    return kinetic(s, w) > WILD * (s[0].whole.kept_energy[w] + free)
+    return kinetic(s, w) > WILD_ENERGY * (s[0].whole.kept_energy[w] + free)
 
 
 @wp.func
-def put_back_points(s: wp.array(dtype=Step), w: int, more: int):
+def put_back_points(s: wp.array(dtype=Step), w: int, more: int) -> None:
     """Go back to the impulses that were remembered: sweeps alone take energy away, whatever is left to do.
 
     If there are to be more of them, and these impulses (the last step's, of a blow perhaps) give energy, back to none.
@@ -146,16 +155,16 @@ def judge_points(s: wp.array(dtype=Step), w: int) -> int:
             p = s[0].touch.p[i, w]
             u = U + wp.cross(O, row.d)
             pn = p[0] - (u[0] + row.bias + row.soft * p[0]) * row.inverse
-            mode = OPEN
+            mode = POINT_OPEN
             if pn > real(0.0):
                 u1 = row.mu[0] * (u[1] + row.K[1] * (pn - p[0]))
                 u2 = row.mu[1] * (u[2] + row.K[2] * (pn - p[0]))
                 a = p[1] - row.G[0] * u1 - row.G[1] * u2
                 b = p[2] - row.G[1] * u1 - row.G[2] * u2
-                mode = SLIDES
+                mode = POINT_SLIDES
                 if row.G[3] > real(0.0):
                     if a * a + b * b <= pn * pn:
-                        mode = HOLDS
+                        mode = POINT_HOLDS
                     else:
                         slides = slides + 1
             else:
@@ -173,11 +182,11 @@ def weights(s: wp.array(dtype=Step), i: int, w: int) -> vec3:
     """ρ of the rows of a point along n, t₁, t₂; 0 where there is none."""
     row = s[0].touch.row[i, w]
     out = vec3(real(0.0))
-    if s[0].touch.mode[i, w] != OPEN:
-        out[0] = STIFF / (row.K[0] + STIFF * row.soft)
-    if s[0].touch.mode[i, w] == HOLDS:
-        out[1] = STIFF / row.K[3]
-        out[2] = STIFF / row.K[5]
+    if s[0].touch.mode[i, w] != POINT_OPEN:
+        out[0] = STIFFEST / (row.K[0] + STIFFEST * row.soft)
+    if s[0].touch.mode[i, w] == POINT_HOLDS:
+        out[1] = STIFFEST / row.K[3]
+        out[2] = STIFFEST / row.K[5]
     return out
 
 
@@ -240,7 +249,7 @@ def lay_out(s: wp.array(dtype=Step), count: int, w: int) -> bool:
             length = row - lead + 1
             entries = entries + length
             dear = dear + length * length / 2
-        if entries > s[0].whole.capacity or dear > DEAR * s[0].contacts.count[w]:
+        if entries > s[0].whole.capacity or dear > MOST_OPERATIONS * s[0].contacts.count[w]:
             return False
     for e in range(entries):
         s[0].whole.H[e, w] = real(0.0)
@@ -248,7 +257,7 @@ def lay_out(s: wp.array(dtype=Step), count: int, w: int) -> bool:
 
 
 @wp.func
-def add_block(H: wp.array2d(dtype=real), base: wp.array2d(dtype=wp.int32), row: int, column: int, A: mat33, w: int):
+def add_block(H: wp.array2d(dtype=real), base: wp.array2d(dtype=wp.int32), row: int, column: int, A: mat33, w: int) -> None:
     """A 3 × 3 block, as far as it is on or below the diagonal."""
     for i in range(3):
         at = base[row + i, w]
@@ -260,7 +269,7 @@ def add_block(H: wp.array2d(dtype=real), base: wp.array2d(dtype=wp.int32), row: 
 @wp.func
 def add_pair(
     s: wp.array(dtype=Step), i: int, j: int, c_i: vec3, c_j: vec3, A: mat33, B: mat33, D: mat33, sign: real, w: int
-):  # fmt: skip
+) -> None:  # fmt: skip
     """sign · X_iᵀ S X_j of bodies in places i ≥ j, S = (A B; Bᵀ D) in the middle of a patch, X a body's twist brought there."""
     C_i = wp.skew(c_i)
     C_j = wp.skew(c_j)
@@ -274,7 +283,7 @@ def add_pair(
 
 
 @wp.func
-def assemble(s: wp.array(dtype=Step), count: int, w: int):
+def assemble(s: wp.array(dtype=Step), count: int, w: int) -> None:
     """M + Σ Jᵀρ J."""
     zero = mat33(real(0.0))
     for at in range(count):
@@ -338,7 +347,7 @@ def factor(
 def substitute(
     H: wp.array2d(dtype=real), base: wp.array2d(dtype=wp.int32), lead: wp.array2d(dtype=wp.int32), x: wp.array2d(dtype=real),
     count: int, w: int,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """x ← (L Lᵀ)⁻¹ x."""
     n = 6 * count
     for i in range(n):
@@ -360,7 +369,7 @@ def substitute(
 
 
 @wp.func
-def change_of(s: wp.array(dtype=Step), b: int, w: int):
+def change_of(s: wp.array(dtype=Step), b: int, w: int) -> tuple[vec3, vec3]:
     """ΔV of a body: velocity and spin."""
     at = 6 * s[0].whole.place[b, w]
     v = vec3(real(0.0))
@@ -372,7 +381,7 @@ def change_of(s: wp.array(dtype=Step), b: int, w: int):
 
 
 @wp.func
-def add_force(s: wp.array(dtype=Step), b: int, w: int, sign: real, P: vec3, L: vec3):
+def add_force(s: wp.array(dtype=Step), b: int, w: int, sign: real, P: vec3, L: vec3) -> None:
     """To the right-hand side."""
     at = 6 * s[0].whole.place[b, w]
     if at >= 0:
@@ -394,7 +403,7 @@ def slid(p: vec3, a: real, b: real) -> vec3:
 
 
 @wp.func
-def put_in_cones(s: wp.array(dtype=Step), w: int):
+def put_in_cones(s: wp.array(dtype=Step), w: int) -> None:
     """No point pulls, none holds by more than friction can."""
     for k in range(s[0].touch.patches[w]):
         if s[0].touch.patch[k, w].rests == 1:
@@ -417,7 +426,7 @@ def put_in_cones(s: wp.array(dtype=Step), w: int):
 
 
 @wp.func
-def pull(s: wp.array(dtype=Step), k: int, w: int, moved: int):
+def pull(s: wp.array(dtype=Step), k: int, w: int, moved: int) -> tuple[vec3, vec3]:
     """−ρ (u + bias) of the points of patch k, as a force and a torque; with `moved`, after ΔV, and the points take it."""
     twist = s[0].solves[VELOCITIES].twist
     g = s[0].touch.patch[k, w]
@@ -444,9 +453,9 @@ def pull(s: wp.array(dtype=Step), k: int, w: int, moved: int):
         f = vec3(-rho[0] * (u[0] + row.bias + row.soft * p[0]), -rho[1] * u[1], -rho[2] * u[2])
         if moved == 1:
             new = vec3(p[0] + f[0], p[1], p[2])
-            if s[0].touch.mode[i, w] == HOLDS:
+            if s[0].touch.mode[i, w] == POINT_HOLDS:
                 new = vec3(p[0] + f[0], p[1] + f[1] / row.mu[0], p[2] + f[2] / row.mu[1])
-            elif s[0].touch.mode[i, w] == SLIDES:
+            elif s[0].touch.mode[i, w] == POINT_SLIDES:
                 new = slid(new, row.G[3] * row.mu[0] * u[1], row.G[3] * row.mu[1] * u[2])
             s[0].touch.p[i, w] = new
             f = unscaled(new - p, row.mu)
@@ -456,7 +465,7 @@ def pull(s: wp.array(dtype=Step), k: int, w: int, moved: int):
 
 
 @wp.func
-def correct(s: wp.array(dtype=Step), count: int, w: int):
+def correct(s: wp.array(dtype=Step), count: int, w: int) -> None:
     """One solve with the factor at hand."""
     twist = s[0].solves[VELOCITIES].twist
     for i in range(6 * count):
@@ -490,7 +499,7 @@ def solve_whole(s: wp.array(dtype=Step), w: int, times: int) -> int:
     assemble(s, count, w)
     if not factor(s[0].whole.H, s[0].whole.base, s[0].whole.lead, count, w):
         return -1
-    for _again in range(FOLLOWS):
+    for _again in range(FRICTION_UPDATES):
         correct(s, count, w)
         if slides == 0:
             break
@@ -499,7 +508,7 @@ def solve_whole(s: wp.array(dtype=Step), w: int, times: int) -> int:
 
 
 @wp.func
-def help_sweeps(s: wp.array(dtype=Step), w: int, done: int, times: int, largest: real, goal: real):
+def help_sweeps(s: wp.array(dtype=Step), w: int, done: int, times: int, largest: real, goal: real) -> tuple[int, real]:
     """After a sweep: solve for all at once, if its goal is not met and it is time to, or drop what that led to.
 
     done: sweeps before this one; times: how often it was done, −1: not any more; largest: its change. Returns these of now.
@@ -507,10 +516,10 @@ def help_sweeps(s: wp.array(dtype=Step), w: int, done: int, times: int, largest:
     if times > 0 and largest <= goal and ran_wild(s, w):
         put_back_points(s, w, 1)
         return -1, real(4.0) * goal
-    since = done - (LATE - 1)
-    if times < 0 or since < 0 or since % APART != 0 or largest <= goal:
+    since = done - (SWEEPS_BEFORE - 1)
+    if times < 0 or since < 0 or since % SWEEPS_BETWEEN != 0 or largest <= goal:
         return times, largest
-    if since == APART * TIMES:
+    if since == SWEEPS_BETWEEN * MOST_BLOCK_SOLVES:
         if times > 0:
             put_back_points(s, w, 1)
         return -1, largest
