@@ -232,7 +232,7 @@ def _recorded(recording: Path, path: Path, follow: str | None, roots: Sequence[P
 
 def poses_of(sim: Simulation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Where the bodies of the first world are."""
-    from sharnir.view.picture import poses
+    from sharnir.runtime.measures import poses
 
     return poses(sim, 0)
 

@@ -13,6 +13,7 @@ from gymnasium.spaces import Box
 
 from sharnir.core.renamed import Former
 from sharnir.errors import SceneWarning, SimulationError
+from sharnir.runtime import arrays
 from sharnir.runtime.simulation import Simulation
 from sharnir.scene.scene import Scene
 
@@ -33,7 +34,7 @@ class Worlds:
 
     def __init__(self, sim: Simulation, arrays: str | None = None) -> None:
         self.sim, self.count = sim, sim.worlds
-        self.on_gpu = not sim._on_cpu
+        self.on_gpu = not wp.get_device(sim.model.device).is_cpu
         if arrays not in (None, *ARRAY_KINDS):
             raise SimulationError(f"arrays is one of {', '.join(map(repr, ARRAY_KINDS))} or None, got {arrays!r}")
         if self.on_gpu and arrays == "numpy":
@@ -61,6 +62,10 @@ class Worlds:
             known = self._shared[name] = array, wp.to_torch(array, requires_grad=False).transpose(0, 1)
         return known[1]
 
+    def _state(self, name: str) -> Any:
+        """An array of the state as it is now, as a tensor."""
+        return self._tensor(arrays.on_device(self.sim, name), name)
+
     def rows(self, values: Any) -> Any:
         """A NumPy array of the simulation with the world axis in front."""
         return values[None] if self.count == 1 else values
@@ -69,16 +74,14 @@ class Worlds:
     def q(self) -> Any:
         """(worlds, coordinates) of all joints, m and rad."""
         if self.tensors:
-            self.sim._coordinates(1)
-            return self._tensor(self.sim._state, "q")
+            return self._state("q")
         return self.rows(self.sim.q)
 
     @property
     def qd(self) -> Any:
         """(worlds, speeds) of all joints, m/s and rad/s."""
         if self.tensors:
-            self.sim._coordinates()
-            return self._tensor(self.sim._state, "qd")
+            return self._state("qd")
         return self.rows(self.sim.qd)
 
     def position(self, body: str) -> Any:
@@ -102,10 +105,9 @@ class Worlds:
     def _body(self, what: str, body: str) -> Any:
         if body not in self._bodies:
             raise SimulationError(f"no body is named {body!r}; known: {', '.join(map(repr, self._bodies))}")
-        host = self.sim._moving if what in ("position", "rotation") else self.sim._settled()
         if self.tensors:
-            return self._tensor(self.sim._state, what)[:, self._bodies[body]]
-        return getattr(host, what)[self._bodies[body]]  # (worlds, …)
+            return self._state(what)[:, self._bodies[body]]
+        return arrays.on_host(self.sim, what)[self._bodies[body]]  # (worlds, …)
 
     def columns(self, *parts: Any) -> Any:
         """(worlds, n) from values (worlds,) and (worlds, k), side by side."""
@@ -117,7 +119,7 @@ class Worlds:
         if self.tensors:
             told = self._tensor(self.sim.commands, "joint_force")
             told[:, columns] = self.array(values).to(told.dtype)
-            self.sim._efforts_changed()
+            arrays.efforts_written(self.sim)
             return
         if self._effort is None:
             self._effort = np.zeros((self.count, self.sim.model.speeds))

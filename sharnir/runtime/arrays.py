@@ -23,6 +23,7 @@ from sharnir.model.joint_setting import MOVED, by_joints
 from sharnir.model.model import FIXED, KINEMATIC
 from sharnir.runtime.snapshots import chosen
 
+READ_NOTHING, READ_PLACES, READ_ALL = 0, 1, 2  # what of the joints was read since the last change, or has to be
 OPEN_LOOP = 1e-6  # m, rad, by which loops may stand open where joints are set one and all
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -347,6 +348,26 @@ def shown(sim: Owner, struct: Any, host: Host, name: str, writeable: bool) -> An
     return view
 
 
+def on_device(sim: Owner, name: str) -> Any:
+    """The state with an array [item, world] of it up to date: coordinates, poses, or anything that goes with velocities."""
+    if name in ("q", "qd"):
+        sim._coordinates(READ_PLACES if name == "q" else READ_ALL)
+    elif name not in ("position", "rotation"):
+        sim._settled()
+    return sim._state
+
+
+def on_host(sim: Owner, name: str) -> np.ndarray:
+    """An array [item, world, …] of the state as it is now, on the host."""
+    on_device(sim, name)
+    return np.asarray(getattr(sim._moving, name))
+
+
+def efforts_written(sim: Owner) -> None:
+    """To be called after `commands.joint_force` was written directly."""
+    sim._efforts_changed()
+
+
 def _target(name: str, doc: str) -> Any:
     """A command of all drives, as a property."""
     return property(lambda self: self._get(name), lambda self, value: self._set(name, value), doc=doc)
@@ -425,7 +446,7 @@ class ArrayAccess:
 
         A view that is not to be written; assign it as a whole, or use `set_state`.
         """
-        self._coordinates(1)
+        self._coordinates(READ_PLACES)
         return self._view("q")
 
     @q.setter

@@ -17,14 +17,13 @@ from sharnir.model.actuators import Axis, DCMotor, Friction, Limit, Servo, per_a
 from sharnir.model.joint_setting import set_position, set_velocity
 from sharnir.model.model import command_values
 from sharnir.runtime import parameters
-from sharnir.runtime.arrays import memory, warn_beyond_limits
+from sharnir.runtime.arrays import READ_ALL, READ_PLACES, memory, warn_beyond_limits
 from sharnir.runtime.drive_views import TableDrive
 
 # The Simulation a view belongs to; it stands a floor above, so that it is not named here.
 Owner = Any
 PLAIN_NUMBER = (float, int)  # a tuple is quicker than a union
 NO_LIMIT_AT = 1e29  # m, rad, where a limit stands that was taken away: kernels forget none
-READ_PLACES, READ_ALL = 1, 2  # what of the joints has to be read
 
 
 class JointView(Bound):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import atan2, inf, sqrt
 from typing import Any
 
@@ -77,3 +79,13 @@ class Follower:
         com = place + quat_rotate(new, np.broadcast_to(self._com, (len(new), 3)))
         sim._moving.put("velocity", i, (com - old) / dt)
         sim._moving.put("spin", i, quat_log(quat_multiply(new, quat_conjugate(now))) / dt)
+
+
+@contextmanager
+def without_paths(sim: Owner) -> Iterator[None]:
+    """Steps in which no body is led along its path, and no air pushes: a recording has what they commanded."""
+    followers, sim._paths = sim._paths, []
+    try:
+        yield
+    finally:
+        sim._paths = followers

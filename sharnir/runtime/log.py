@@ -135,8 +135,12 @@ class Observer:
     _left: int
     _sim: Owner
 
-    def __enter__(self) -> Self:
+    def attach(self) -> None:
+        """Look from now on."""
         self._sim._logs.append(self)
+
+    def __enter__(self) -> Self:
+        self.attach()
         self.take()
         return self
 

@@ -24,12 +24,13 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.graphs import LOCK
 from sharnir.errors import SceneError, SceneWarning, SimulationError, is_positive
 from sharnir.io import mcap, ros
-from sharnir.io.frames import Camera
 from sharnir.model.model import CONTROL_FIELDS, STATE_FIELDS
 from sharnir.model.rope_state import ROPE_CONTROL_FIELDS, ROPE_STATE_FIELDS
 from sharnir.runtime import checkpoint, snapshots
+from sharnir.runtime.frame_camera import Camera
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -74,6 +75,27 @@ class Memory:
         self.spans = [  # of the commands: compared before every step
             slice(int(a), int(b)) for a, b in np.flatnonzero(np.diff(self.command, prepend=False, append=False)).reshape(-1, 2)
         ]
+
+    def change(self, sim: Owner, where: np.ndarray, values: np.ndarray, at_pose: bool, who: str) -> None:
+        """Change words as a user did; where whole numbers would then be out of range, nothing is changed."""
+        if at_pose:
+            sim.state  # noqa: B018  velocities were those of the pose when it was changed
+        with LOCK:
+            commands = sim._commands
+            acted = [commands.acts.copy(), commands.enabled.copy(), commands.friction_load > 0]
+            before = self.words[where]
+            self.words[where] = values
+            if self.whole[where].any():
+                try:
+                    snapshots.check_whole_numbers(sim, snapshots.values_of(sim))
+                except SimulationError as error:
+                    self.words[where] = before
+                    raise SimulationError(f"{who}: is damaged: {error}") from None
+            acts = [commands.acts, commands.enabled, commands.friction_load > 0]
+            if any((a != b).any() for a, b in zip(acted, acts, strict=True)):
+                sim._acts_changed()
+            sim.changed()
+            sim._forced = True
 
 
 class Checks:

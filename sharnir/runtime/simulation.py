@@ -44,7 +44,7 @@ from sharnir.errors import (
 from sharnir.model import assembly
 from sharnir.model.model import Model, State
 from sharnir.runtime import health, snapshots
-from sharnir.runtime.arrays import ArrayAccess, Host, Idle, Lent, Targets, memory
+from sharnir.runtime.arrays import READ_ALL, READ_NOTHING, READ_PLACES, ArrayAccess, Host, Idle, Lent, Targets, memory
 from sharnir.runtime.cable_views import CableView
 from sharnir.runtime.checkpoint import content
 from sharnir.runtime.checkpointing import CheckpointAccess
@@ -73,7 +73,6 @@ if TYPE_CHECKING:
     from sharnir.view.video import Video
     from sharnir.view.viewer import Viewer
 
-READ_NOTHING, READ_PLACES, READ_ALL = 0, 1, 2  # what of the joints was read since the last change
 ON_DIVERGENCE = ("raise", "warn", "ignore")
 LONG_STEP = 1.0  # s, from which on milliseconds may be meant
 HEARD = 0.05  # s, after which at the latest Python is heard in a long call

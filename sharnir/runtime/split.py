@@ -200,7 +200,8 @@ class SplitSimulation(Simulation):
         self.worlds, self._first = worlds, np.concatenate([[0], np.cumsum(shares)])
         self.parts = [Simulation(scene, dt, worlds=n, device=where, **options) for n, where in zip(shares, device, strict=True)]
         for part, first in zip(self.parts, self._first, strict=False):
-            part._sensors.begin_among(int(first))
+            if part._sensors.begin_among(int(first)):
+                part._start = part.snapshot()
         self.solver_name, self._pool = self.parts[0].solver_name, Threads(len(device))
         for kind in ("_bodies", "_joints", "_gears", "_springs", "_cables", "_ropes", "_sensors"):
             views = [getattr(part, kind) for part in self.parts]

@@ -456,7 +456,7 @@ class Setter:
         self._places: list[tuple[Any, str]] = []
         model = sim.model
         known: dict[str, Any] = {
-            "joint": model.joint_names, "rope": sim._ropes, "cable": model.cable_names, "spring": model.spring_names,
+            "joint": model.joint_names, "rope": sim.ropes, "cable": model.cable_names, "spring": model.spring_names,
         }  # fmt: skip
         for word in given.targets:
             kind, pattern, value = split_target(f"input {given.name!r}", word)

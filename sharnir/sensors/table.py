@@ -141,13 +141,13 @@ class Sensors(Mapping[str, Sensor]):
             self._bank.update(self._bank.clocks)
             self._look_ahead()
 
-    def begin_among(self, first: int) -> None:
-        """At the start: its worlds are those from a number on of many, which simulations share."""
+    def begin_among(self, first: int) -> bool:
+        """At the start: its worlds are those from a number on of many, which simulations share. Whether there are any sensors."""
         for sensor in self._all.values():
             sensor._reading.begin_among(first)
         if self._all:
             self._bank.read_first()
-            self._sim._start = self._sim.snapshot()
+        return bool(self._all)
 
     def shown(self, most: int = 64) -> dict[str, Any]:
         """What those with few values read last, as lists by "name.word", for a file of JSON: null for what is not finite."""

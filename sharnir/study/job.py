@@ -173,7 +173,7 @@ class Runner:
         watches = [Watch(sim, job.every, *m.groups()) for m in map(REDUCED_WORD.fullmatch, self._words()) if m is not None]
         for watch in watches:
             watch.take()
-            sim._logs.append(watch)
+            watch.attach()
         if job.duration is not None:
             sim.run(job.duration)
         found: dict[int, Columns] = {}
@@ -189,7 +189,7 @@ class Runner:
             found[i] = self._numbers(measure, given, sim.worlds, n)
         results = {name: column for i in sorted(found) for name, column in found[i].items()}
         stopped = sim.failed[:n]
-        times = sim._moving.time[:n] if stopped.any() else np.zeros(n)
+        times = sim.state.time.numpy()[:n] if stopped.any() else np.zeros(n)
         return results, [
             f"stopped at {t:g} s: its state would have diverged" if f else "" for f, t in zip(stopped, times, strict=True)
         ]

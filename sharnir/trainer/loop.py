@@ -32,7 +32,8 @@ import numpy as np
 from sharnir.core.graphs import Keeper
 from sharnir.core.misspellings import Checked
 from sharnir.errors import SceneError, SimulationError, is_positive
-from sharnir.io.frames import Camera, Frame, Layout
+from sharnir.io.frames import Frame, Layout
+from sharnir.runtime.frame_camera import Camera
 from sharnir.runtime.simulation import Simulation
 from sharnir.trainer.statistics import Statistics, Times
 

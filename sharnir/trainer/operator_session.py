@@ -120,7 +120,7 @@ class OperatorActions:
 
     Args:
         sim: the machine. control: called with it before each step.
-        look: of the simulation and a number of worlds: a copy for those who look (`sharnir.trainer.mirror.take`).
+        look: of the simulation and a number of worlds: a copy for those who look (`sharnir.runtime.mirror.take`).
     """
 
     def __init__(self, sim: Owner, control: Callable[[Any], None] | None, look: Callable[[Any, int], Any]) -> None:

@@ -14,6 +14,7 @@ from sharnir.core.strided import of_first
 from sharnir.geometry.shapes import Compound, Cylinder, PointMass, Shape
 from sharnir.io.meshes import finishes, is_painted, paint, tints
 from sharnir.model.descriptions import PLAIN_FINISH
+from sharnir.runtime.measures import poses
 from sharnir.view.picture import joined_smoothly, rope_segments
 from sharnir.view.pieces import PALETTE, coil, creased, part_mesh
 
@@ -181,9 +182,7 @@ class Gallery:
 
     def poses(self) -> tuple[np.ndarray, np.ndarray]:
         """Frame origins (bodies, 3), m, and rotations (bodies, 4) of the first world."""
-        s = self.sim._moving
-        turn = np.asarray(s.rotation[:, 0], float)
-        return np.asarray(s.position[:, 0], float) - quat_rotate(turn, self.sim.model.com), turn
+        return poses(self.sim, 0)[:2]
 
     def tubes(self) -> Tubes:
         """Ropes, cables, springs and rods as they are now."""

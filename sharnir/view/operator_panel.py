@@ -148,7 +148,7 @@ class OperatorPanel:
             "motor": driven, "brake": free, "joint": list(sim.model.joint_names), "input": list(sim.inputs),
             "rope": list(sim.model.ropes.names) if sim.model.ropes is not None else [],
         }  # fmt: skip
-        sensors = dict(sim._sensors)
+        sensors = {name: sim.sensor(name) for name in sim.model.sensors}
         noisy = [name for name, sensor in sensors.items() if np.any(sensor.noise.sigma)]
         parts |= {f"sensor {how}": noisy if how in ("bias", "noise") else list(sensors) for how in FAULTS}
         can = {"friction": sim.solver.collider is not None, "wind": sim.model.ropes is not None or bool(sim.model.drag_areas)}

@@ -17,7 +17,8 @@ from sharnir.core.spatial import quat_rotate
 from sharnir.errors import SimulationError, is_positive
 from sharnir.io.meshes import tints
 from sharnir.runtime.log import Observer
-from sharnir.view.picture import Looks, poses
+from sharnir.runtime.measures import poses
+from sharnir.view.picture import Looks
 from sharnir.view.pieces import PALETTE, coil, outermost, round_length
 
 # The Simulation; it stands a floor above, so that it is not named here.

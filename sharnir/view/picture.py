@@ -21,6 +21,7 @@ from sharnir.geometry.shapes import Triangles
 from sharnir.io.meshes import as_glb, coloured, finishes, is_painted, paint
 from sharnir.model.descriptions import PLAIN_FINISH
 from sharnir.model.model import FIXED, KINEMATIC
+from sharnir.runtime.measures import poses
 from sharnir.view.pieces import (
     PALETTE,
     Colour,
@@ -468,14 +469,6 @@ class Picture:
 
 
 # ---- where things are ----
-
-
-def poses(sim: Owner, world: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of one world: frame origins (bodies, 3), rotations (bodies, 4) as x, y, z, w, and centres of mass (bodies, 3)."""
-    state = sim._state
-    turn = state.rotation.numpy()[:, world].astype(float)
-    centre = state.position.numpy()[:, world].astype(float)
-    return centre - quat_rotate(turn, sim.model.com), turn, centre
 
 
 def rope_segments(sim: Owner, name: str, world: int) -> tuple[np.ndarray, np.ndarray]:

@@ -423,7 +423,7 @@ class Tracer:
 
     def __init__(self, sim: Any, size: tuple[int, int]) -> None:
         self.gallery, self.size = Gallery(sim), size
-        self._device = sim._state.position.device
+        self._device = wp.get_device(sim.model.device)
         self._solids = len(self.gallery.solids)
         self._room = -1
         self._fill_tables()

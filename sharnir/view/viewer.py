@@ -26,17 +26,18 @@ import numpy as np
 
 from sharnir.core.misspellings import Checked
 from sharnir.errors import SceneError, SimulationError, is_positive
+from sharnir.runtime.measures import poses
+from sharnir.runtime.mirror import Mirror, take
 from sharnir.runtime.simulation import Simulation
 from sharnir.trainer.access_guard import check_address, known, open_server, shown_by
 from sharnir.trainer.loop import RealTime
-from sharnir.trainer.mirror import Mirror, take
 from sharnir.trainer.operator_session import Grip, OperatorActions
 from sharnir.trainer.session import LocalSession, RemoteSession
 from sharnir.trainer.statistics import Statistics
 from sharnir.view.camera import VIEWS, Ride, Views
 from sharnir.view.operator_panel import OperatorPanel
 from sharnir.view.panel import PHONE, Plot, Sliders, within
-from sharnir.view.picture import Layers, Looks, Picture, Scale, legend, poses, watch
+from sharnir.view.picture import Layers, Looks, Picture, Scale, legend, watch
 from sharnir.view.pieces import figures, round_length, table
 from sharnir.view.stage import THEMES, Stage, one_of
 

@@ -334,6 +334,96 @@ def bodies_alone(s: wp.array(dtype=Step), w: int) -> bool:
     return s[0].touch.turns[w] == 0
 
 
+@wp.func
+def changes_of_axes(
+    joints: JointTable, work: Work, solve: Solve, groups: wp.array(dtype=wp.int32), k: int, w: int, mode: int, u: vec3, v: vec3,
+    back: real,
+) -> vec6:  # fmt: skip
+    """Impulses that the laws of a joint with several axes ask for, at its relative velocities u and v."""
+    n = joints.v_size[k]
+    v0 = joints.v_start[k]
+    A = work.axis.response[k, w]
+    speeds = vec6()
+    for i in range(n):
+        speeds[i] = wp.dot(work.axis.d[v0 + i, w], u) + wp.dot(work.axis.n[v0 + i, w], v)
+        speeds[i] = speeds[i] + solve.laws.end[v0 + i, w] * back
+    if mode & MODE_BALL != 0:
+        changes = vec6()
+        by = solve_ball(solve.laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
+        for i in range(3):
+            changes[i] = by[i]
+        return changes
+    return solve_axes(solve.laws, groups, v0, w, n, n - joints.turns[k], joints.ball[k], speeds, A, real(1.0))
+
+
+@wp.func
+def size_of_changes(changes: vec6, n: int, turns: int, per_metre: real) -> real:
+    """The largest square of a joint's impulses, moments over the scene's length."""
+    largest = real(0.0)
+    for i in range(n):
+        size = changes[i]
+        if i >= n - turns:
+            size = size * per_metre
+        largest = wp.max(largest, size * size)
+    return largest
+
+
+@wp.func
+def sweep_blocks(bodies: BodyTable, joints: JointTable, work: Work, solve: Solve, w: int, done: int, per_metre: real) -> real:
+    """Every joint on whose axes nothing acts once, forth and back in turn; returns the largest |ΔP|²."""
+    largest = real(0.0)
+    k = (joints.count - 1) * (done % 2)
+    for _j in range(joints.count):
+        if work.mode[k, w] & MODE_BLOCK != 0:
+            largest = wp.max(largest, solve_block(bodies, joints, work, solve, k, w, per_metre))
+        k = k + 1 - 2 * (done % 2)
+    return largest
+
+
+@wp.func
+def sweep_joints(
+    s: wp.array(dtype=Step), bodies: BodyTable, joints: JointTable, work: Work, solve: Solve, w: int, which: int, done: int,
+    per_metre: real,
+) -> real:  # fmt: skip
+    """Every joint and its axes once, forth and back in turn; returns the largest |ΔP|². A function for each axis is slower."""
+    largest = real(0.0)
+    k = (joints.count - 1) * (done % 2)
+    for _j in range(joints.count):
+        mode = work.mode[k, w]
+        if mode & MODE_BLOCK != 0:
+            largest = wp.max(largest, solve_block(bodies, joints, work, solve, k, w, per_metre))
+        if mode & MODE_ACTS != 0:
+            n = joints.v_size[k]
+            v0 = joints.v_start[k]
+            p = joints.parent[k]
+            c = joints.child[k]
+            w_p = solve.twist.angular[p, w]
+            v = solve.twist.angular[c, w] - w_p
+            u = solve.twist.linear[c, w] + wp.cross(solve.twist.angular[c, w], work.r_child[k, w])
+            u = u - solve.twist.linear[p, w] - wp.cross(w_p, work.r_parent[k, w])
+            if which == VELOCITIES:  # along the chord, too: then q⁺ = q + Δt · speed to third order
+                u = u + solve.bias_linear[k, w]
+                v = v + solve.bias_angular[k, w]
+            back = real(which)  # at position level, what friction holds goes back to where it was
+            changes = vec6()
+            if n == 1:
+                speed = wp.dot(work.axis.d[v0, w], u) + wp.dot(work.axis.n[v0, w], v)
+                speed = speed + solve.laws.end[v0, w] * back
+                changes[0] = solve_one(solve.laws, v0, w, speed, work.axis.response[k, w][0, 0])
+            else:
+                changes = changes_of_axes(joints, work, solve, s[0].axes.group, k, w, mode, u, v, back)
+            for i in range(n):
+                if changes[i] != real(0.0):
+                    at = v0 + i
+                    apply_axis(
+                        solve.twist, work.axis, solve.force, solve.torque, k, at, w, p, c,
+                        bodies.inv_mass[p, w], bodies.inv_mass[c, w], changes[i],
+                    )  # fmt: skip
+            largest = wp.max(largest, size_of_changes(changes, n, joints.turns[k], per_metre))
+        k = k + 1 - 2 * (done % 2)
+    return largest
+
+
 def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
     """The kernel that sweeps, with or without what acts on free axes, and contacts: a scene without them is solved faster so."""
 
@@ -380,59 +470,10 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
                 if left == 0:
                     break
             for _it in range(done, cap):
-                largest = real(0.0)
-                k = (joints.count - 1) * (done % 2)
-                for _j in range(joints.count):
-                    mode = work.mode[k, w]
-                    if mode & MODE_BLOCK != 0:
-                        largest = wp.max(largest, solve_block(bodies, joints, work, solve, k, w, per_metre))
-                    if wp.static(acting):
-                        if mode & MODE_ACTS != 0:
-                            n = joints.v_size[k]
-                            v0 = joints.v_start[k]
-                            p = joints.parent[k]
-                            c = joints.child[k]
-                            w_p = solve.twist.angular[p, w]
-                            v = solve.twist.angular[c, w] - w_p
-                            u = solve.twist.linear[c, w] + wp.cross(solve.twist.angular[c, w], work.r_child[k, w])
-                            u = u - solve.twist.linear[p, w] - wp.cross(w_p, work.r_parent[k, w])
-                            if which == VELOCITIES:  # along the chord, too: then q⁺ = q + Δt · speed to third order
-                                u = u + solve.bias_linear[k, w]
-                                v = v + solve.bias_angular[k, w]
-                            back = real(which)  # at position level, what friction holds goes back to where it was
-                            changes = vec6()
-                            if n == 1:
-                                speed = wp.dot(work.axis.d[v0, w], u) + wp.dot(work.axis.n[v0, w], v)
-                                speed = speed + solve.laws.end[v0, w] * back
-                                changes[0] = solve_one(solve.laws, v0, w, speed, work.axis.response[k, w][0, 0])
-                            else:
-                                A = work.axis.response[k, w]
-                                speeds = vec6()
-                                for i in range(n):
-                                    speeds[i] = wp.dot(work.axis.d[v0 + i, w], u) + wp.dot(work.axis.n[v0 + i, w], v)
-                                    speeds[i] = speeds[i] + solve.laws.end[v0 + i, w] * back
-                                if mode & MODE_BALL != 0:
-                                    by = solve_ball(solve.laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
-                                    for i in range(3):
-                                        changes[i] = by[i]
-                                else:
-                                    turn = n - joints.turns[k]
-                                    changes = solve_axes(
-                                        solve.laws, s[0].axes.group, v0, w, n, turn, joints.ball[k], speeds, A, real(1.0)
-                                    )
-                            for i in range(n):
-                                if changes[i] != real(0.0):
-                                    at = v0 + i
-                                    apply_axis(
-                                        solve.twist, work.axis, solve.force, solve.torque, k, at, w, p, c,
-                                        bodies.inv_mass[p, w], bodies.inv_mass[c, w], changes[i],
-                                    )  # fmt: skip
-                            for i in range(n):
-                                size = changes[i]
-                                if i >= n - joints.turns[k]:
-                                    size = size * per_metre
-                                largest = wp.max(largest, size * size)
-                    k = k + 1 - 2 * (done % 2)
+                if wp.static(acting):
+                    largest = sweep_joints(s, bodies, joints, work, solve, w, which, done, per_metre)
+                else:
+                    largest = sweep_blocks(bodies, joints, work, solve, w, done, per_metre)
                 largest = wp.max(largest, sweep_links(s, solve, w, which, done))
                 if wp.static(touching):
                     if which == VELOCITIES:
