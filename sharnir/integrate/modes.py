@@ -141,7 +141,7 @@ def ahead(m: wp.array(dtype=Motion), j: int, head: int, w: int, u: wp.array2d(dt
 
 
 @wp.func
-def members(m: wp.array(dtype=Motion), j: int, head: int) -> tuple[int, vec3]:
+def members(m: wp.array(dtype=Motion), j: int, head: int) -> tuple[int, wp.vec3i]:
     """How many axes a group has, and which of the joint's they are."""
     index = wp.vec3i(0, 0, 0)
     count = int(0)

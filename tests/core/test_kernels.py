@@ -10,7 +10,7 @@ from sharnir.core.types import WARP_MODULES
 from sharnir.engine.guard import GUARD_OF_ALL, JOINTED, guard_of
 from sharnir.engine.tree.code import SIMULATION, Loop
 from sharnir.engine.tree.forest import BALL, FREE, HINGE
-from sharnir.engine.tree.generic import WARP_MODULES as MODULES_OF_TREES
+from sharnir.engine.tree.generic import MODULES as MODULES_OF_TREES
 from sharnir.engine.tree.generic import module_kernel
 from sharnir.model.kinematics import read_joints
 
