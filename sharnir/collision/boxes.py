@@ -4,7 +4,7 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.collision.data import Manifold, Solid, column, mat83, put, vec4
+from sharnir.collision.data import Manifold, Solid, frame_axis, mat83, put, vec4
 from sharnir.collision.round import nearest_on_segments
 from sharnir.core.types import mat33, real, vec3
 
@@ -138,7 +138,7 @@ def capsule_box(A: Solid, B: Solid, margin: real) -> Manifold:
     h = B.size
     r = A.radius
     p = wp.transpose(B.R) * (A.x - B.x)
-    d = wp.transpose(B.R) * column(A.R, 2) * A.size[1]
+    d = wp.transpose(B.R) * frame_axis(A.R, 2) * A.size[1]
     t = nearest_to_box(p, d, h)
     x = p + d * t
     e = vec3(wp.clamp(x[0], -h[0], h[0]), wp.clamp(x[1], -h[1], h[1]), wp.clamp(x[2], -h[2], h[2]))
@@ -295,7 +295,11 @@ def face_points(m: Manifold, A: Solid, k: int, s: real, B: Solid, margin: real) 
             if four[e] == r:
                 again = 1
         if gap < margin and again == 0:
-            d = column(A.R, i) * P[r, 0] + column(A.R, j) * P[r, 1] + column(A.R, k) * (s * (A.size[k] + real(0.5) * gap))
+            d = (
+                frame_axis(A.R, i) * P[r, 0]
+                + frame_axis(A.R, j) * P[r, 1]
+                + frame_axis(A.R, k) * (s * (A.size[k] + real(0.5) * gap))
+            )
             m = put(m, A.x + d, gap)
     return m
 
@@ -304,11 +308,11 @@ def face_points(m: Manifold, A: Solid, k: int, s: real, B: Solid, margin: real) 
 def box_face(m: Manifold, A: Solid, B: Solid, k: int, margin: real) -> Manifold:
     """Points of a face of A (k: 0 to 2) or of B (3 to 5), and its normal."""
     if k < 3:
-        s = wp.where(wp.dot(column(A.R, k), B.x - A.x) >= real(0.0), real(1.0), real(-1.0))
-        m.n = column(A.R, k) * s
+        s = wp.where(wp.dot(frame_axis(A.R, k), B.x - A.x) >= real(0.0), real(1.0), real(-1.0))
+        m.n = frame_axis(A.R, k) * s
         return face_points(m, A, k, s, B, margin)
-    s = wp.where(wp.dot(column(B.R, k - 3), B.x - A.x) >= real(0.0), real(-1.0), real(1.0))
-    m.n = column(B.R, k - 3) * (-s)
+    s = wp.where(wp.dot(frame_axis(B.R, k - 3), B.x - A.x) >= real(0.0), real(-1.0), real(1.0))
+    m.n = frame_axis(B.R, k - 3) * (-s)
     return face_points(m, B, k - 3, s, A, margin)
 
 
@@ -336,8 +340,8 @@ def with_face(m: Manifold, A: Solid, B: Solid, k: int, margin: real) -> Manifold
 @wp.func
 def edge_point(m: Manifold, A: Solid, i: int, B: Solid, j: int) -> Manifold:
     """Edge i of A across edge j of B."""
-    u = column(A.R, i)
-    v = column(B.R, j)
+    u = frame_axis(A.R, i)
+    v = frame_axis(B.R, j)
     n = wp.normalize(wp.cross(u, v))
     if wp.dot(n, B.x - A.x) < real(0.0):
         n = -n
@@ -345,8 +349,8 @@ def edge_point(m: Manifold, A: Solid, i: int, B: Solid, j: int) -> Manifold:
     a = A.x
     b = B.x
     for c in range(3):
-        e = column(A.R, c)
-        f = column(B.R, c)
+        e = frame_axis(A.R, c)
+        f = frame_axis(B.R, c)
         if c != i:
             a = a + e * wp.where(wp.dot(e, n) > real(0.0), A.size[c], -A.size[c])
         if c != j:

@@ -7,7 +7,20 @@ tested against all; pairs are put in order by counting. A thread a world, the sa
 
 import warp as wp
 
-from sharnir.collision.data import CAPSULE, CONE, CYLINDER, ELLIPSOID, MARGIN, MESH, PLANE, SPHERE, Collision, Solid, column, vec4
+from sharnir.collision.data import (
+    CAPSULE,
+    CONE,
+    CYLINDER,
+    ELLIPSOID,
+    MARGIN,
+    MESH,
+    PLANE,
+    SPHERE,
+    Collision,
+    Solid,
+    frame_axis,
+    vec4,
+)
 from sharnir.core.spatial import matrix
 from sharnir.core.types import mat33, quat, real, vec3
 from sharnir.model.model import DYNAMIC, FIXED
@@ -24,7 +37,7 @@ def half_box(kind: int, size: vec3, radius: real, R: mat33) -> vec3:
     if kind == SPHERE:
         return out
     if kind == CAPSULE:
-        a = column(R, 2)
+        a = frame_axis(R, 2)
         return out + vec3(wp.abs(a[0]), wp.abs(a[1]), wp.abs(a[2])) * size[1]
     if kind == CYLINDER or kind == CONE:
         for k in range(3):
@@ -227,7 +240,7 @@ def listed(first: wp.array(dtype=wp.int32), other: wp.array(dtype=wp.int32), a: 
 
 
 @wp.func
-def is_held(s: wp.array(dtype=Collision), a: int, b: int, w: int) -> bool:
+def is_excluded_by_joint(s: wp.array(dtype=Collision), a: int, b: int, w: int) -> bool:
     """Whether an enabled joint keeps two bodies (a < b) from touching."""
     for e in range(s[0].shapes.held_first[a], s[0].shapes.held_first[a + 1]):
         if s[0].shapes.held_other[e] == b and s[0].contacts.enabled[s[0].shapes.held_joint[e], w] != 0:
@@ -263,7 +276,7 @@ def may_touch(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> bool:
         return False
     if listed(s[0].shapes.apart_first, s[0].shapes.apart, wp.min(a, b), wp.max(a, b)) >= 0:
         return False
-    return not is_held(s, wp.min(a, b), wp.max(a, b), w)
+    return not is_excluded_by_joint(s, wp.min(a, b), wp.max(a, b), w)
 
 
 @wp.func
@@ -282,7 +295,7 @@ def found(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> None:
 
 
 @wp.func
-def sweep(s: wp.array(dtype=Collision), axis: int, w: int) -> None:
+def sweep_and_prune(s: wp.array(dtype=Collision), axis: int, w: int) -> None:
     """Pairs among the shapes that are swept."""
     n = s[0].shapes.sweeps
     for k in range(n):
@@ -321,7 +334,7 @@ def near_wide(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> bool:
     low = s[0].broad.low[j, w]
     high = s[0].broad.high[j, w]
     if s[0].shapes.kind[i] == PLANE:
-        n = column(s[0].broad.frame[i, w], 2)
+        n = frame_axis(s[0].broad.frame[i, w], 2)
         d = wp.dot(n, (low + high) * real(0.5) - s[0].broad.centre[i, w])
         half = (high - low) * real(0.5)
         return d <= wp.abs(n[0]) * half[0] + wp.abs(n[1]) * half[1] + wp.abs(n[2]) * half[2]
@@ -385,7 +398,7 @@ def make_list(s: wp.array(dtype=Collision), w: int) -> None:
     s[0].broad.made[w] = s[0].broad.made[w] + 1
     s[0].broad.count[w] = 0
     s[0].broad.lost[w] = 0
-    sweep(s, axis, w)
+    sweep_and_prune(s, axis, w)
     for k in range(s[0].shapes.wides):
         i = s[0].shapes.wide[k]
         for l in range(s[0].shapes.sweeps):

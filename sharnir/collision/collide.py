@@ -10,12 +10,32 @@ from typing import Any
 import warp as wp
 
 from sharnir.collision.broad import find_pairs, note_joints, solid
-from sharnir.collision.contact_cache import far_apart, keep_points, look_at_bodies, opened, stand_still, thrown, wake_touched
-from sharnir.collision.data import BOX, CYLINDER, MARGIN, MESH, PLANE, POINTS_A_PAIR, SPHERE, Collision, Manifold, column, mat83
-from sharnir.collision.disc import beyond, is_wheel
-from sharnir.collision.pairs import meet, speed_at, wheel_on_plane
-from sharnir.collision.round import across, ball_between
-from sharnir.collision.surface import mix, write_belt, write_mixed, write_tyre
+from sharnir.collision.contact_cache import (
+    far_apart,
+    keep_cached_points,
+    look_at_bodies,
+    opened,
+    stand_still,
+    thrown,
+    wake_touched,
+)
+from sharnir.collision.data import (
+    BOX,
+    CYLINDER,
+    MARGIN,
+    MESH,
+    PLANE,
+    POINTS_A_PAIR,
+    SPHERE,
+    Collision,
+    Manifold,
+    frame_axis,
+    mat83,
+)
+from sharnir.collision.disc import is_beyond_triangle, is_wheel
+from sharnir.collision.pairs import collide_pair, relative_velocity_at, wheel_on_plane
+from sharnir.collision.round import ball_between, perpendicular_to
+from sharnir.collision.surface import mix_materials, write_belt, write_mixed, write_tyre
 from sharnir.collision.terrain import Walk, face_normal, from_outside, triangle_solid, walk_begin, walk_next
 from sharnir.core.spatial import turned
 from sharnir.core.trimming import Absent
@@ -55,7 +75,7 @@ def collide(s: wp.array(dtype=Collision), w: int) -> None:
                     touch(s, k, old, w)
         elif old >= 0:  # two that stood still without a point have none now
             if s[0].kept.first[old, w] == s[0].contacts.count[w]:
-                keep_points(s, old, w)
+                keep_cached_points(s, old, w)
             else:
                 touch(s, k, old, w)
     if slept > 0:
@@ -135,11 +155,11 @@ def touch_ball(s: wp.array(dtype=Collision), k: int, old: int, w: int) -> bool:
         small = x
         bound = s[0].shapes.bound[i]
     turn = wp.length(s[0].spin[b, w] - s[0].spin[a, w]) * bound * s[0].dt[0]
-    if wp.length(speed_at(s, a, b, small, w) * s[0].dt[0]) + turn + thrown(s, a, b, w) > MARGIN:
+    if wp.length(relative_velocity_at(s, a, b, small, w) * s[0].dt[0]) + turn + thrown(s, a, b, w) > MARGIN:
         return False
     first = s[0].contacts.count[w]
     if kind == PLANE:
-        n = column(s[0].broad.frame[i, w], 2)
+        n = frame_axis(s[0].broad.frame[i, w], 2)
         gap = wp.dot(n, y - x) - s[0].shapes.radius[j]
         if gap < MARGIN:
             add_point(s, n, y - n * (s[0].shapes.radius[j] + gap * real(0.5)), gap, w)
@@ -181,7 +201,7 @@ def touch(s: wp.array(dtype=Collision), k: int, old: int, w: int) -> None:
     more = real(0.0)
     flat = A.kind == BOX or is_wheel(A)
     if rough:  # A is the shape that moves, B will be one triangle after the other
-        u = speed_at(s, a, b, A.x, w) * s[0].dt[0]
+        u = relative_velocity_at(s, a, b, A.x, w) * s[0].dt[0]
         more = MARGIN + wp.length(s[0].spin[b, w] - s[0].spin[a, w]) * bound * s[0].dt[0]
         way = wp.length(u)
         walk = walk_begin(s, i, A, u, more, w)
@@ -194,10 +214,10 @@ def touch(s: wp.array(dtype=Collision), k: int, old: int, w: int) -> None:
             bound_b = B.size[0]
         if rough and walk.over == 1:
             going = 0
-        elif rough and flat and beyond(A, B, face_normal(B), more + way):
+        elif rough and flat and is_beyond_triangle(A, B, face_normal(B), more + way):
             going = 1
         else:
-            m = meet(s, wp.where(flip, b, a), wp.where(flip, a, b), A, B, bound_a, bound_b, last, w)
+            m = collide_pair(s, wp.where(flip, b, a), wp.where(flip, a, b), A, B, bound_a, bound_b, last, w)
             feature = m.feature
             if flip:
                 m.n = -m.n
@@ -233,7 +253,7 @@ def add_point(s: wp.array(dtype=Collision), n: vec3, p: vec3, gap: real, w: int)
 @wp.func
 def merge_points(s: wp.array(dtype=Collision), first: int, m: Manifold, bound: real, w: int) -> None:
     """Points on one of many triangles: with those of the pair that have about the same normal, four are kept that span most."""
-    t1 = across(m.n)
+    t1 = perpendicular_to(m.n)
     t2 = wp.cross(m.n, t1)
     for c in range(m.count):
         p = vec3(m.p[c, 0], m.p[c, 1], m.p[c, 2])
@@ -344,7 +364,7 @@ def close_pair(s: wp.array(dtype=Collision), k: int, first: int, old: int, featu
     began = int(1)
     if old >= 0:
         began = 1 - s[0].kept.touched[old, w]
-    mixed = mix(s, i, j, s[0].broad.rule[k, w], w)
+    mixed = mix_materials(s, i, j, s[0].broad.rule[k, w], w)
     used = int(0)
     tyre = mixed.relaxation > real(0.0)
     wheel = not cast and (tyre or (s[0].shapes.kind[j] == CYLINDER and s[0].shapes.radius[j] > real(0.0)))

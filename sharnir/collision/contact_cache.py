@@ -9,7 +9,7 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.collision.data import MARGIN, MESH, PLANE, Collision, column
+from sharnir.collision.data import MARGIN, MESH, PLANE, Collision, frame_axis
 from sharnir.core.types import real, vec3
 
 UNMOVED = wp.constant(real(1.0e-6))  # m, that no point of the body has moved from where it was at its anchor
@@ -82,7 +82,7 @@ def far_apart(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> bool:
     d = s[0].broad.centre[j, w] - s[0].broad.centre[i, w]
     kind = s[0].shapes.kind[i]
     if kind == PLANE:
-        return wp.dot(column(s[0].broad.frame[i, w], 2), d) > near
+        return wp.dot(frame_axis(s[0].broad.frame[i, w], 2), d) > near
     near = near + s[0].shapes.bound[i]
     return kind < MESH and wp.length_sq(d) > near * near
 
@@ -99,7 +99,7 @@ def opened(s: wp.array(dtype=Collision), p: int, w: int) -> real:
 
 
 @wp.func
-def keep_points(s: wp.array(dtype=Collision), old: int, w: int) -> None:
+def keep_cached_points(s: wp.array(dtype=Collision), old: int, w: int) -> None:
     """The points of the last step's pair `old` stay where they are in the list; their gaps are those of now."""
     first = s[0].kept.first[old, w]
     size = s[0].kept.size[old, w]
@@ -156,7 +156,7 @@ def wake_both(s: Any, a: int, b: int, w: int) -> int:
 
 
 @wp.func
-def is_tied(s: Any, k: int, w: int) -> bool:
+def is_tie_active(s: Any, k: int, w: int) -> bool:
     """Whether tie k joins its bodies now: the first ties are the scene's joints, which may be disabled."""
     if k < s[0].contacts.enabled.shape[0]:
         return s[0].contacts.enabled[k, w] != 0
@@ -174,5 +174,5 @@ def spread_waking(s: Any, w: int) -> None:
             a = s[0].contacts.body_a[p, w]
             changed = wp.max(changed, wake_both(s, a, s[0].contacts.body_b[p, w], w))
         for k in range(s[0].contacts.joined_a.shape[0]):
-            if is_tied(s, k, w):
+            if is_tie_active(s, k, w):
                 changed = wp.max(changed, wake_both(s, s[0].contacts.joined_a[k], s[0].contacts.joined_b[k], w))

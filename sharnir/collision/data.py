@@ -267,6 +267,6 @@ def put(m: Manifold, p: vec3, gap: real) -> Manifold:
 
 
 @wp.func
-def column(R: mat33, k: int) -> vec3:
+def frame_axis(R: mat33, k: int) -> vec3:
     """Axis k of a frame."""
     return vec3(R[0, k], R[1, k], R[2, k])

@@ -10,9 +10,9 @@ import warp as wp
 
 from sharnir.collision.boxes import four_of
 from sharnir.collision.convex import gjk, support
-from sharnir.collision.data import BOX, CONE, CYLINDER, ELLIPSOID, SPHERE, Collision, Manifold, Solid, column, put
+from sharnir.collision.data import BOX, CONE, CYLINDER, ELLIPSOID, SPHERE, Collision, Manifold, Solid, frame_axis, put
 from sharnir.collision.epa import epa
-from sharnir.collision.round import across
+from sharnir.collision.round import perpendicular_to
 from sharnir.core.types import real, vec3
 
 mat12_3: Any = wp.types.matrix(shape=(12, 3), dtype=real)
@@ -45,7 +45,7 @@ def face_polygon(
     """
     P = mat12_3()
     m = int(0)
-    axis = column(A.R, 2)
+    axis = frame_axis(A.R, 2)
     axis = axis - n * wp.dot(n, axis)
     rolls = (A.kind == CYLINDER or A.kind == CONE) and wp.length_sq(axis) > tilt * tilt
     if rolls:
@@ -125,7 +125,7 @@ def clip_by_polygon(P: mat12_3, n: int, Q: mat12_3, k: int, slack: real) -> tupl
 
 
 @wp.func
-def spread(P: mat12_3, n: int) -> real:
+def longer_side(P: mat12_3, n: int) -> real:
     """The longer side of a polygon's box."""
     low = vec3(P[0, 0], P[0, 1], real(0.0))
     high = low
@@ -172,13 +172,13 @@ def along_faces(s: wp.array(dtype=Collision), A: Solid, B: Solid, n: vec3, o: ve
     m.n = n
     if A.kind == SPHERE or A.kind == ELLIPSOID or B.kind == SPHERE or B.kind == ELLIPSOID:
         return put(m, o, least)
-    t1 = across(n)
+    t1 = perpendicular_to(n)
     t2 = wp.cross(n, t1)
     tilt = wp.clamp(margin / wp.min(wp.length(A.size), wp.length(B.size)), TILT, MOST_TILT)
     P, p = face_polygon(s, A, o, n, t1, t2, real(1.0), tilt)
     Q, q = face_polygon(s, B, o, n, t1, t2, real(-1.0), tilt)
-    long_p = spread(P, p)
-    long_q = spread(Q, q)
+    long_p = longer_side(P, p)
+    long_q = longer_side(Q, q)
     tell = CORNER_SIZE * wp.max(long_p, long_q)
     if wp.min(long_p, long_q) < CORNER_SIZE * (wp.length(A.size) + wp.length(B.size)) * real(0.5):
         return put(m, o, least)
@@ -196,7 +196,7 @@ def along_faces(s: wp.array(dtype=Collision), A: Solid, B: Solid, n: vec3, o: ve
         up = up_q
         inc = P
         i = p
-    far = spread(ref, k)
+    far = longer_side(ref, k)
     if wp.abs(up[2]) < NARROW * far * far:
         return edges_along(m, P, p, Q, q, o, t1, t2, least, margin)
     inc, i = clip_by_polygon(inc, i, ref, k, real(1.0e-6) * far)
@@ -316,9 +316,9 @@ def plane_rim(A: Solid, B: Solid, margin: real) -> Manifold:
     The four stand along the tilt, so that the lowest is one; upright to 1e-4 they stand still in the world.
     """
     m = Manifold()
-    n = column(A.R, 2)
+    n = frame_axis(A.R, 2)
     m.n = n
-    a = column(B.R, 2)
+    a = frame_axis(B.R, 2)
     c = wp.dot(a, n)
     if c < real(0.0) and B.kind != CONE:
         a = -a
@@ -326,7 +326,7 @@ def plane_rim(A: Solid, B: Solid, margin: real) -> Manifold:
     d = a * c - n  # down, across the axis
     tilt = wp.length(d)
     if tilt < real(1.0e-4):
-        d = across(n)
+        d = perpendicular_to(n)
         d = d - a * wp.dot(a, d)
         tilt = wp.length(d)
     d = d / tilt
@@ -352,7 +352,7 @@ def plane_rim(A: Solid, B: Solid, margin: real) -> Manifold:
 def plane_ellipsoid(A: Solid, B: Solid, s: wp.array(dtype=Collision), margin: real) -> Manifold:
     """The lowest point."""
     m = Manifold()
-    m.n = column(A.R, 2)
+    m.n = frame_axis(A.R, 2)
     x = support(s, B, -m.n)
     return if_near(m, x, wp.dot(m.n, x - A.x), margin)
 
@@ -361,7 +361,7 @@ def plane_ellipsoid(A: Solid, B: Solid, s: wp.array(dtype=Collision), margin: re
 def plane_hull(A: Solid, B: Solid, s: wp.array(dtype=Collision), margin: real) -> Manifold:
     """The lowest corner, of those near the plane the farthest from it, and the farthest to either side of the line between."""
     m = Manifold()
-    n = column(A.R, 2)
+    n = frame_axis(A.R, 2)
     m.n = n
     l = wp.transpose(B.R) * n
     h = wp.dot(n, B.x - A.x)

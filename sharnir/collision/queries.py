@@ -6,7 +6,7 @@
 import warp as wp
 
 from sharnir.collision.broad import solid
-from sharnir.collision.closest_point import Hit, advance, nearest
+from sharnir.collision.closest_point import Hit, conservative_advancement, nearest
 from sharnir.collision.data import MESH, PLANE, Collision, Solid
 from sharnir.collision.terrain import Walk, face_normal, triangle_solid, walk_begin, walk_next
 from sharnir.core.spatial import matrix
@@ -105,7 +105,7 @@ def cast_on(
             if rough and walk.over == 1:
                 going = 0
             elif meets:
-                hit = advance(s, A, B, d, start, wp.where(best.far >= real(0.0), best.far, end), w)
+                hit = conservative_advancement(s, A, B, d, start, wp.where(best.far >= real(0.0), best.far, end), w)
                 if hit.far >= real(0.0) and (best.far < real(0.0) or hit.far < best.far):
                     best = hit
             if not rough:

@@ -18,7 +18,7 @@ from sharnir.collision.data import (
     TRIANGLE,
     Collision,
     Solid,
-    column,
+    frame_axis,
 )
 from sharnir.core.types import real, vec3
 
@@ -127,7 +127,7 @@ def ellipsoid_foot(p: vec3, a: vec3) -> tuple[real, vec3]:
 def foot(c: wp.array(dtype=Collision), A: Solid, x: vec3, reach: real, w: int) -> Foot:
     """Of a point x at a shape; `reach`: farther off may be left out; `w`: whose scratch."""
     out = Foot()
-    up = column(A.R, 2)
+    up = frame_axis(A.R, 2)
     if A.kind == PLANE:
         out.n = up
         out.gap = wp.dot(up, x - A.x)
@@ -147,9 +147,9 @@ def foot(c: wp.array(dtype=Collision), A: Solid, x: vec3, reach: real, w: int) -
         gap, n = ellipsoid_foot(p, A.size)
     elif A.kind == TRIANGLE:
         d = x - A.x
-        a = column(A.R, 0) - d
-        b = column(A.R, 1) - d
-        e = column(A.R, 2) - d
+        a = frame_axis(A.R, 0) - d
+        b = frame_axis(A.R, 1) - d
+        e = frame_axis(A.R, 2) - d
         k = triangle_weights(a, b, e)
         far, m = away(-(a * k[0] + b * k[1] + e * k[2]), wp.normalize(wp.cross(b - a, e - a)))
         out.n = m

@@ -137,7 +137,7 @@ def turned(q: quat, phi: vec3) -> quat:
 
 
 @wp.func
-def mean_spin(l: vec3, guess: vec3, inertia: mat33, dt: real) -> vec3:
+def mean_free_spin(l: vec3, guess: vec3, inertia: mat33, dt: real) -> vec3:
     """Ω of a free rotation by the average-momentum rule, in body axes; l is the angular momentum at the start of the step.
 
         Ω = I⁻¹ ½(ℓ + ℓ⁺),   ℓ⁺ = exp(−Δt Ω) ℓ
@@ -173,7 +173,7 @@ def advance_rotation(q: quat, L: vec3, inertia: mat33, inv_inertia: mat33, dt: r
     """One step of a free rotation with the world angular momentum L kept."""
     l = wp.quat_rotate_inv(q, L)
     omega = inv_inertia * l
-    return unit(q * exp_quat(mean_spin(l, omega, inertia, dt) * dt))
+    return unit(q * exp_quat(mean_free_spin(l, omega, inertia, dt) * dt))
 
 
 # ---- the same, on the host -------------------------------------------------------------------------------------------

@@ -173,7 +173,7 @@ def is_as_left(g: wp.array(dtype=Watch), w: int, energy: real) -> bool:
 
 
 @wp.func
-def remember(g: wp.array(dtype=Watch), w: int, at_pose: int) -> None:
+def save_motion(g: wp.array(dtype=Watch), w: int, at_pose: int) -> None:
     """Keep how bodies stand and move."""
     for b in range(1, g[0].bodies.count):
         g[0].last_position[b, w] = g[0].state.position[b, w]
@@ -383,7 +383,7 @@ def look_at_contacts(g: wp.array(dtype=Watch), w: int) -> int:
 
 
 @wp.func
-def approach(g: wp.array(dtype=Watch), i: int, n: vec3, x: vec3, w: int) -> real:
+def approach_speed(g: wp.array(dtype=Watch), i: int, n: vec3, x: vec3, w: int) -> real:
     """Normal speed at a point of contact, m/s; negative where the bodies approach each other."""
     a = g[0].contacts.body_a[i, w]
     b = g[0].contacts.body_b[i, w]
@@ -444,7 +444,7 @@ def contact_excess(g: wp.array(dtype=Watch), i: int, pair: Pair, w: int) -> tupl
     if push > real(0.0):
         off = real(0.0)
     if gap < -OVERLAP:
-        off = wp.max(off, -approach(g, i, n, x, w) / (APPROACH_SLACK * pair.slack))
+        off = wp.max(off, -approach_speed(g, i, n, x, w) / (APPROACH_SLACK * pair.slack))
     slip = slip_at_end(g, i, n, x, pair, w)
     slip2 = wp.dot(slip, slip)
     if slip2 > real(0.01) * pair.slack * pair.slack and push > real(0.0) and mu[0] == mu[1]:
@@ -545,7 +545,7 @@ def fastest_body(g: wp.array(dtype=Watch), w: int) -> int:
 
 
 @wp.func
-def judge(g: wp.array(dtype=Watch), w: int, verdict: int, steps: int) -> None:
+def store_verdict(g: wp.array(dtype=Watch), w: int, verdict: int, steps: int) -> None:
     """Keep the verdict; a warning is given where trouble persists."""
     missed = g[0].counts[COUNT_MISSED, w] - g[0].counts[COUNT_SEEN, w]
     g[0].counts[COUNT_SEEN, w] = g[0].counts[COUNT_MISSED, w]
@@ -622,7 +622,7 @@ def opening(energy_of: Any, bound_of: Any, touching: bool) -> Any:
         g[0].sums[POWER, w] = bound_of(g, w, real(0.0))
         g[0].counts[FRESH, w] = 1
         g[0].counts[LOOKED, w] = g[0].counts[STEPS, w]
-        remember(g, w, at_pose)
+        save_motion(g, w, at_pose)
 
     return open_call
 
@@ -707,10 +707,10 @@ def closing(test_energy: Any, touching: bool) -> Any:
                 verdict = verdict | look_at_contacts(g, w)
         verdict = verdict | test_energy(g, w, steps)
         if g[0].spread == 0:
-            remember(g, w, 0)
+            save_motion(g, w, 0)
         g[0].counts[LOOKED, w] = g[0].counts[STEPS, w]
         g[0].counts[FRESH, w] = 0
-        judge(g, w, verdict, steps)
+        store_verdict(g, w, verdict, steps)
 
     return close_call
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.collision.contact_cache import ASLEEP, AWAKE, WOKEN, is_tied, spread_waking
+from sharnir.collision.contact_cache import ASLEEP, AWAKE, WOKEN, is_tie_active, spread_waking
 from sharnir.collision.data import Contacts
 from sharnir.core.strided import of_first
 from sharnir.core.types import alone, real, vec3
@@ -332,7 +332,7 @@ def wake_told(r: wp.array(dtype=Rest), w: int, told: bool) -> None:
         elif is_led(r, b, w):
             moves = 1
             for k in range(r[0].contacts.joined_a.shape[0]):
-                if not is_tied(r, k, w):
+                if not is_tie_active(r, k, w):
                     continue
                 if r[0].contacts.joined_a[k] == b:
                     woke = woke + rouse(r, r[0].contacts.joined_b[k], w)
@@ -431,7 +431,7 @@ def stir_drive(r: wp.array(dtype=Rest), k: int, w: int) -> None:
 
 
 @wp.func
-def join(r: wp.array(dtype=Rest), a: int, b: int, w: int) -> int:
+def join_islands(r: wp.array(dtype=Rest), a: int, b: int, w: int) -> int:
     """Two bodies are of one island; 1 where they were not."""
     if r[0].bodies.motion[a] != DYNAMIC or r[0].bodies.motion[b] != DYNAMIC:
         return 0
@@ -453,11 +453,11 @@ def find_islands(r: wp.array(dtype=Rest), w: int) -> None:
     while changed > 0:
         changed = int(0)
         for k in range(r[0].contacts.joined_a.shape[0]):
-            if is_tied(r, k, w):
-                changed = changed + join(r, r[0].contacts.joined_a[k], r[0].contacts.joined_b[k], w)
+            if is_tie_active(r, k, w):
+                changed = changed + join_islands(r, r[0].contacts.joined_a[k], r[0].contacts.joined_b[k], w)
         for k in range(r[0].contacts.pairs[w]):
             p = r[0].contacts.pair_first[k, w]
-            changed = changed + join(r, r[0].contacts.body_a[p, w], r[0].contacts.body_b[p, w], w)
+            changed = changed + join_islands(r, r[0].contacts.body_a[p, w], r[0].contacts.body_b[p, w], w)
 
 
 @wp.func
@@ -473,7 +473,7 @@ def find_busy(r: wp.array(dtype=Rest), w: int) -> None:
     for k in range(r[0].contacts.joined_a.shape[0]):
         a = r[0].contacts.joined_a[k]
         b = r[0].contacts.joined_b[k]
-        if not is_tied(r, k, w):
+        if not is_tie_active(r, k, w):
             continue
         if is_led(r, a, w):
             r[0].busy[r[0].island[b, w], w] = 1
@@ -512,7 +512,7 @@ def lay_down(r: wp.array(dtype=Rest), b: int, w: int) -> None:
 
 
 @wp.func
-def remember(r: wp.array(dtype=Rest), w: int) -> None:
+def save_commands(r: wp.array(dtype=Rest), w: int) -> None:
     """What is commanded of what sleeps; all else that may wake it."""
     for j in range(r[0].joints.count):
         if r[0].contacts.asleep[r[0].joints.child[j], w] == ASLEEP or r[0].contacts.asleep[r[0].joints.parent[j], w] == ASLEEP:
@@ -565,7 +565,7 @@ def fall_asleep(r: wp.array(dtype=Rest), w: int) -> None:
             lay_ropes(r, w)
             slept = 1
         if slept == 1:
-            remember(r, w)
+            save_commands(r, w)
             look_round(r, w)
     elif r[0].now.resting[w] == SOME_REST:
         look_round(r, w)
@@ -578,7 +578,7 @@ def fall_asleep_jointed(r: wp.array(dtype=Rest), w: int) -> None:
         return
     if count_idle(r, w):
         if lay_islands(r, w) == 1:
-            remember(r, w)
+            save_commands(r, w)
             look_round(r, w)
     elif r[0].now.resting[w] == SOME_REST:
         look_round(r, w)

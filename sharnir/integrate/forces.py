@@ -42,7 +42,7 @@ def has_friction(m: wp.array(dtype=Motion), at: int, w: int) -> bool:
 
 
 @wp.func
-def motor_current(m: wp.array(dtype=Motion), at: int, w: int) -> real:
+def current_of_motor(m: wp.array(dtype=Motion), at: int, w: int) -> real:
     """A; without inductance it follows the speed."""
     row = m[0].current_of[at]
     if row >= 0:
@@ -62,7 +62,7 @@ def drive_force(m: wp.array(dtype=Motion), at: int, q: real, w: int, error: real
     if m[0].drives.count > 0 and m[0].drive_of[at] >= 0:  # steps write theirs where a servo has its own
         push = table_force(m, at, q, w)
     if m[0].axes.resistance[at, w] > real(0.0):
-        i = motor_current(m, at, w)
+        i = current_of_motor(m, at, w)
         N = m[0].axes.gear_ratio[at, w]
         eta = m[0].axes.efficiency[at, w]
         if i * N * u < real(0.0):
@@ -158,7 +158,7 @@ def slide_all(m: wp.array(dtype=Motion), j: int, w: int) -> None:
 
 
 @wp.func
-def ball_limits(m: wp.array(dtype=Motion), j: int, w: int, ahead: real) -> tuple[vec3, mat33]:
+def coming_ball_limits(m: wp.array(dtype=Motion), j: int, w: int, ahead: real) -> tuple[vec3, mat33]:
     """Values and rows of a ball joint's limits, where it will be in a short time."""
     v0 = m[0].joints.v_start[j] + m[0].joints.v_size[j] - 3
     _offset, turn = joint_transform(m[0].joints, j, w, m[0].q)
@@ -171,7 +171,7 @@ def ball_limits(m: wp.array(dtype=Motion), j: int, w: int, ahead: real) -> tuple
 
 
 @wp.func
-def limited(m: wp.array(dtype=Motion), j: int, i: int, w: int) -> bool:
+def has_limit(m: wp.array(dtype=Motion), j: int, i: int, w: int) -> bool:
     at = m[0].joints.v_start[j] + i
     if m[0].joints.ball[j] == 2 and i == m[0].joints.v_size[j] - 2:
         return False  # the second half-angle of a cone
@@ -188,7 +188,7 @@ def limit_gaps(m: wp.array(dtype=Motion), j: int, i: int, w: int) -> tuple[real,
     low = -NO_BOUND
     high = NO_BOUND
     if m[0].joints.ball[j] != 0 and i >= n - 3:
-        values, rows = ball_limits(m, j, w, real(0.0))
+        values, rows = coming_ball_limits(m, j, w, real(0.0))
         c = i - (n - 3)
         for h in range(3):
             g[n - 3 + h] = rows[h, c]
@@ -212,15 +212,15 @@ def row_bend(m: wp.array(dtype=Motion), j: int, i: int, w: int) -> real:
     v0 = m[0].joints.v_start[j] + n - 3
     u = vec3(m[0].v[v0, w], m[0].v[v0 + 1, w], m[0].v[v0 + 2, w])
     e = real(1.0e-5) / (real(1.0) + wp.length(u))
-    _a, after = ball_limits(m, j, w, e)
-    _b, before = ball_limits(m, j, w, -e)
+    _a, after = coming_ball_limits(m, j, w, e)
+    _b, before = coming_ball_limits(m, j, w, -e)
     c = i - (n - 3)
     rate = vec3(after[0, c] - before[0, c], after[1, c] - before[1, c], after[2, c] - before[2, c])
     return wp.dot(rate, u) / (real(2.0) * e)
 
 
 @wp.func
-def axis_speed(m: wp.array(dtype=Motion), j: int, g: vec6, w: int) -> real:
+def speed_of_coordinate(m: wp.array(dtype=Motion), j: int, g: vec6, w: int) -> real:
     u = real(0.0)
     for i in range(m[0].joints.v_size[j]):
         u = u + g[i] * m[0].v[m[0].joints.v_start[j] + i, w]
@@ -262,7 +262,7 @@ def set_laws(m: wp.array(dtype=Motion), i: int, w: int) -> None:
             acts = 1
         m[0].laws.resist[at, w] = rotor
         m[0].laws.push[at, w] = real(0.0)
-        if m[0].touch[at, w] != 0 and limited(m, j, x, w):
+        if m[0].touch[at, w] != 0 and has_limit(m, j, x, w):
             _low, _high, g = limit_gaps(m, j, x, w)
             m[0].laws.row[v0 + locks, w] = g
             m[0].laws.wanted[v0 + locks, w] = m[0].wanted[at, w]

@@ -10,7 +10,7 @@ import warp as wp
 from sharnir.core.types import inline_less, real
 from sharnir.integrate.data import Motion
 from sharnir.integrate.forces import plain_right_hand_side, right_hand_side
-from sharnir.integrate.modes import NO_SPEED, correct_modes, margin, reclassify, strike
+from sharnir.integrate.modes import NO_SPEED, correct_modes, margin, reclassify, speeds_after_impact
 
 inline_less("sharnir.ode_rough")
 
@@ -97,7 +97,7 @@ class Course:
 
 
 @wp.func
-def put(m: wp.array(dtype=Motion), w: int, row: int, value: real) -> None:
+def store_state(m: wp.array(dtype=Motion), w: int, row: int, value: real) -> None:
     if row < m[0].nq:
         m[0].q[row, w] = value
     elif row < m[0].nq + m[0].nv:
@@ -107,7 +107,7 @@ def put(m: wp.array(dtype=Motion), w: int, row: int, value: real) -> None:
 
 
 @wp.func
-def place(
+def place_stage(
     m: wp.array(dtype=Motion),
     t: Tableau,
     c: Course,
@@ -136,12 +136,12 @@ def place(
                 if weight != real(0.0):
                     add = add + weight * c.K[j, r, w]
             value = value + h * add
-        put(m, w, r, value)
+        store_state(m, w, r, value)
     return at
 
 
 @wp.func
-def judge(t: Tableau, c: Course, w: int, rows: int, h: real, rtol: real, atol: real) -> real:
+def step_error(t: Tableau, c: Course, w: int, rows: int, h: real, rtol: real, atol: real) -> real:
     """The result of a Runge–Kutta step in c.ahead; returns its error in units of the tolerance."""
     high = real(0.0)
     low = real(0.0)
@@ -182,7 +182,7 @@ def dense(t: Tableau, c: Course, w: int, rows: int, h: real, C: wp.array3d(dtype
 
 
 @wp.func
-def unit(m: wp.array(dtype=Motion), w: int, y: wp.array2d(dtype=real), along: wp.array3d(dtype=real)) -> None:
+def normalize_quaternions(m: wp.array(dtype=Motion), w: int, y: wp.array2d(dtype=real), along: wp.array3d(dtype=real)) -> None:
     """Quaternions of y to unit length; the first of `along`, their derivatives, change alike: ṗ is linear in p."""
     for i in range(m[0].tree.count):
         j = m[0].tree.joint[i]
@@ -258,7 +258,7 @@ def next_size(order: int, h: real, error: real) -> real:
 
 
 @wp.func
-def aim(m: wp.array(dtype=Motion), ask: Request, c: Course, w: int) -> None:
+def choose_step(m: wp.array(dtype=Motion), ask: Request, c: Course, w: int) -> None:
     """How long the next step is to be."""
     x = c.walk
     now = x[w].now
@@ -315,7 +315,7 @@ def after_try(t: Tableau, ask: Request, c: Course, w: int, rows: int) -> None:
     x = c.walk
     step = x[w].step
     x[w].steps = x[w].steps + 1
-    error = judge(t, c, w, rows, step, ask.rtol, ask.atol)
+    error = step_error(t, c, w, rows, step, ask.rtol, ask.atol)
     x[w].error = error
     if wp.isfinite(error) and (error <= real(1.0) or ask.fixed > real(0.0)):
         x[w].phase = AT_FINISH
@@ -406,7 +406,7 @@ def accept(m: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course, w: in
     for r in range(rows):
         c.y[r, w] = c.ahead[r, w]
         c.K[0, r, w] = c.K[t.result, r, w]
-    unit(m, w, c.y, c.K)
+    normalize_quaternions(m, w, c.y, c.K)
     c.count[COUNT_ACCEPTED, w] = c.count[COUNT_ACCEPTED, w] + 1
     recorded = x[w].recorded
     if ask.keep == 1:
@@ -444,7 +444,7 @@ def take_up(ask: Request, c: Course, w: int) -> None:
 
 
 @wp.func
-def leave(c: Course, w: int) -> None:
+def store_walk(c: Course, w: int) -> None:
     """Leave what the next launch goes on from."""
     c.now[w] = c.walk[w].now
     c.size[w] = c.walk[w].h
@@ -472,11 +472,11 @@ def integrating(plain: bool) -> wp.Kernel:
         while x[w].going == 1:
             phase = x[w].phase
             if phase == AT_TRIAL:
-                aim(m, ask, c, w)
+                choose_step(m, ask, c, w)
             first, last = stages(t, phase, x[w].shape)
             C = c.C[x[w].recorded]
             for s in range(first, last):
-                share = place(m, t, c, w, s, phase, x[w].step, x[w].theta, C)
+                share = place_stage(m, t, c, w, s, phase, x[w].step, x[w].theta, C)
                 if phase != AT_SWITCH:
                     right_hand_side_of(m, w, s, x[w].now + share * x[w].step, c.K)
                     if loops and phase == AT_FINISH and s == t.result:
@@ -488,7 +488,7 @@ def integrating(plain: bool) -> wp.Kernel:
                     reclassify(m, w, real(1.0e-7) * largest_speed(m, c, w) + NO_SPEED)
                     read_back(m, w, c.y)
                 elif phase == AT_IMPACT:
-                    strike(m, w)
+                    speeds_after_impact(m, w)
                     if m[0].striking[w] == 0:
                         read_back(m, w, c.y)
                 elif phase == AT_LOOK:
@@ -509,7 +509,7 @@ def integrating(plain: bool) -> wp.Kernel:
             if x[w].stalled > MOST_STALLED:
                 x[w].phase = AT_FAILURE
                 x[w].going = 0
-        leave(c, w)
+        store_walk(c, w)
 
     return integrate
 

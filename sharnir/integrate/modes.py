@@ -2,7 +2,7 @@
 
 Between changes of mode the motion is smooth. A group of axes that friction holds is locked; one that slides is pushed against
 its speed. An axis at its limit is locked too. `margin` is positive as long as the modes hold, `reclassify` and `correct_modes`
-find those that hold next, `strike` the speeds after an impact:
+find those that hold next, `speeds_after_impact` the speeds after an impact:
 
 Functions are given an array m of one `Motion` and read m[0] in place: a copy of so large a structure costs time, most of all the
 compiler's.
@@ -15,11 +15,11 @@ import warp as wp
 
 from sharnir.core.spatial import exp_quat
 from sharnir.core.types import mat66, quat, real, vec3, vec6
-from sharnir.engine.articulated.loop_rows import clear_push, respond, row_rate, solve_rows
+from sharnir.engine.articulated.loop_rows import clear_row_forces, row_rate, solve_rows, tree_response
 from sharnir.engine.articulated.matrices import small_inverse
 from sharnir.engine.articulated.passes import base_acceleration, left_over
 from sharnir.integrate.data import BEGUN, Motion
-from sharnir.integrate.forces import axis_speed, friction_force, has_friction, limit_gaps, limited, row_bend
+from sharnir.integrate.forces import friction_force, has_friction, has_limit, limit_gaps, row_bend, speed_of_coordinate
 from sharnir.laws.solve import friction_3d
 
 MOST_TRIES = wp.constant(400)  # to find the modes at one time
@@ -80,7 +80,7 @@ def limit_rows(m: wp.array(dtype=Motion), j: int, w: int) -> mat66:
     rows = mat66()
     for x in range(m[0].joints.v_size[j]):
         side = m[0].touch[m[0].joints.v_start[j] + x, w]
-        if side != 0 and limited(m, j, x, w):
+        if side != 0 and has_limit(m, j, x, w):
             _low, _high, g = limit_gaps(m, j, x, w)
             rows[x] = g * real(side)
     return rows
@@ -185,7 +185,7 @@ def margin(m: wp.array(dtype=Motion), w: int) -> real:
                         count, _index = members(m, j, x)
                         if count > 1 and m[0].departs[at, w] == 0:
                             least = wp.min(least, group_speed(m, j, x, w) - STOPPING_SPEED)
-                if limited(m, j, x, w):
+                if has_limit(m, j, x, w):
                     low, high, _g = limit_gaps(m, j, x, w)
                     if m[0].touch[at, w] != 0:
                         room = real(0.0)
@@ -217,7 +217,7 @@ def meet_limit(m: wp.array(dtype=Motion), j: int, x: int, w: int) -> None:
     m[0].wanted[at, w] = real(0.0)
     if side == real(0.0):
         return
-    u = axis_speed(m, j, g, w)
+    u = speed_of_coordinate(m, j, g, w)
     m[0].wanted[at, w] = -u
     if u * side > slow:
         return
@@ -241,7 +241,7 @@ def move_onto_limits(m: wp.array(dtype=Motion), j: int, w: int) -> None:
     gaps = vec6()
     any = bool(False)
     for x in range(n):
-        if limited(m, j, x, w):
+        if has_limit(m, j, x, w):
             low, high, g = limit_gaps(m, j, x, w)
             if m[0].touch[v0 + x, w] == 1 or (m[0].touch[v0 + x, w] == 0 and low < real(0.0)):
                 rows[x] = g
@@ -315,7 +315,7 @@ def reclassify(m: wp.array(dtype=Motion), w: int, slow: real) -> None:
         j = m[0].tree.joint[i]
         if j < m[0].own:
             for x in range(m[0].joints.v_size[j]):
-                if limited(m, j, x, w):
+                if has_limit(m, j, x, w):
                     meet_limit(m, j, x, w)
     for j in range(m[0].own):
         move_onto_limits(m, j, w)
@@ -328,7 +328,7 @@ def reclassify(m: wp.array(dtype=Motion), w: int, slow: real) -> None:
 
 
 @wp.func
-def release(m: wp.array(dtype=Motion), j: int, head: int, w: int, F: vec6) -> None:
+def release_group(m: wp.array(dtype=Motion), j: int, head: int, w: int, F: vec6) -> None:
     """Let a held group go, against what held it."""
     v0 = m[0].joints.v_start[j]
     size = group_size(m, j, head, F)
@@ -348,9 +348,9 @@ def rests(m: wp.array(dtype=Motion), j: int, head: int, w: int) -> bool:
 def push_axis(m: wp.array(dtype=Motion), at: int, w: int) -> None:
     """Accelerations of the axes per unit of force on one of them: `response` with loops cut, probe.y what closing them adds."""
     rows = m[0].closures.count - m[0].closures.springs.count
-    clear_push(m[0].joints, m[0].tree, m[0].probe, w, 0, m[0].tree.count)
+    clear_row_forces(m[0].joints, m[0].tree, m[0].probe, w, 0, m[0].tree.count)
     m[0].probe.u[at, w] = real(1.0)
-    respond(m[0].joints, m[0].tree, m[0].probe, m[0].work, w, 0, m[0].tree.count)
+    tree_response(m[0].joints, m[0].tree, m[0].probe, m[0].work, w, 0, m[0].tree.count)
     for i in range(m[0].nv):
         m[0].response[i, w] = m[0].probe.y[i, w]
     if rows > 0:
@@ -426,7 +426,7 @@ def correct_limit(m: wp.array(dtype=Motion), j: int, x: int, w: int, push: real,
         side = -1
     if side == 0:
         return False
-    u = axis_speed(m, j, g, w)
+    u = speed_of_coordinate(m, j, g, w)
     fall = -limit_accelerates(m, j, x, g, w) * real(side)
     if fall <= NO_ACCELERATION or (wp.abs(u) > NO_SPEED and u * u > real(2.0) * fall * BOUNCE):
         return False
@@ -465,7 +465,7 @@ def correct_modes(m: wp.array(dtype=Motion), w: int) -> bool:
                 push = limit_forces(m, j, w, F)
             for x in range(n):
                 at = v0 + x
-                if limited(m, j, x, w) and not (changed and m[0].tries[w] > TRIES_TOGETHER):
+                if has_limit(m, j, x, w) and not (changed and m[0].tries[w] > TRIES_TOGETHER):
                     if correct_limit(m, j, x, w, push[x], F):
                         changed = True
                 rubs = m[0].axes.group[at] == x and has_friction(m, at, w) and (n > 1 or m[0].touch[at, w] == 0)
@@ -474,13 +474,13 @@ def correct_modes(m: wp.array(dtype=Motion), w: int) -> bool:
                         hold = friction_force(m, j, at, w, real(0.0), True)
                         need = limit_share(m, j, w, F)
                         if group_size(m, j, x, need) > hold + real(0.5) * slack(hold, F):
-                            release(m, j, x, w, need)
+                            release_group(m, j, x, w, need)
                             changed = True
     return changed
 
 
 @wp.func
-def strike(m: wp.array(dtype=Motion), w: int) -> None:
+def speeds_after_impact(m: wp.array(dtype=Motion), w: int) -> None:
     """Speeds after an impact, from the changes in a.
 
     No limit pulls, and none is left slower than it asks for: until that is so, they let go or hold, and the impact is redone.
@@ -495,7 +495,7 @@ def strike(m: wp.array(dtype=Motion), w: int) -> None:
                 push = limit_forces(m, j, w, lock_force(m, i, w))
             for x in range(m[0].joints.v_size[j]):
                 at = m[0].joints.v_start[j] + x
-                if limited(m, j, x, w) and not (changed and m[0].tries[w] > TRIES_TOGETHER):
+                if has_limit(m, j, x, w) and not (changed and m[0].tries[w] > TRIES_TOGETHER):
                     low, high, g = limit_gaps(m, j, x, w)
                     if m[0].touch[at, w] != 0:
                         if push[x] < real(0.0):

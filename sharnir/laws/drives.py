@@ -40,7 +40,7 @@ def along(t: DriveTable, first: int, n: int, x: real) -> tuple[real, real]:
 
 
 @wp.func
-def across(t: DriveTable, first: int, n: int, m: int, x: real, y: real) -> real:
+def map_at(t: DriveTable, first: int, n: int, m: int, x: real, y: real) -> real:
     """A map over n speeds and m torques at (x, y), held beyond its edges: bilinear."""
     i = int(0)
     while i < n - 2 and x > t.curve[first + i + 1]:
@@ -242,7 +242,7 @@ def electric_power(s: Any, i: int, w: int) -> real:
     eta = real(1.0)
     n = int(s[0].drives.p[i, 6, w])
     if n > 0:
-        eta = across(s[0].drives, int(s[0].drives.p[i, 5, w]), n, int(s[0].drives.p[i, 7, w]), wp.abs(omega), wp.abs(M))
+        eta = map_at(s[0].drives, int(s[0].drives.p[i, 5, w]), n, int(s[0].drives.p[i, 7, w]), wp.abs(omega), wp.abs(M))
     if M * omega < real(0.0):
         return M * omega * eta
     return M * omega / eta

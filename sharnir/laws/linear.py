@@ -15,8 +15,8 @@ from typing import Any
 import warp as wp
 
 from sharnir.core.types import mat33, mat66, real, vec6
-from sharnir.laws.prepare import axis_unit, prepare_laws, resolved
-from sharnir.laws.solve import clamp_sign, held_speed, limit_row, solve_axes, solve_axis
+from sharnir.laws.prepare import axis_unit, prepare_laws, share_of_mean
+from sharnir.laws.solve import clamp_sign, held_speed, limit_row, solve_axis, solve_several_axes
 from sharnir.model.kinematics import pose_at
 
 ALL_AT_ONCE = wp.constant(12)  # passes that correct every wrong joint; later ones correct the first alone, which must end
@@ -78,7 +78,7 @@ def one_response(s: Any, i: int, w: int, x: int) -> real:
 
 @wp.func
 def soften_axes(s: Any, i: int, w: int, spring: real) -> int:
-    """How far the laws of a link's axes are taken at the mean (`prepare.resolved`) into laws.mean; 1 if any is not altogether."""
+    """How far the laws of a link's axes are taken at the mean (`prepare.share_of_mean`) into laws.mean; 1 if any is not altogether."""
     n = s[0].tree.row[i].v_size
     v0 = s[0].tree.row[i].v_start
     found = int(0)
@@ -88,7 +88,7 @@ def soften_axes(s: Any, i: int, w: int, spring: real) -> int:
             A = real(1.0) / s[0].work.U[v0, w]
         else:
             A = one_response(s, i, w, x)
-        s[0].laws.mean[v0 + x, w] = resolved(s, v0 + x, w, A, spring)
+        s[0].laws.mean[v0 + x, w] = share_of_mean(s, v0 + x, w, A, spring)
         if s[0].laws.mean[v0 + x, w] < real(1.0):
             found = 1
     return found
@@ -260,7 +260,9 @@ def solve_several(s: Any, j: int, w: int, u: vec6, A: mat66, linear: vec6, share
     for x in range(n):
         s[0].laws.impulse[v0 + x, w] = real(0.0)
     free = u
-    u = u + A * solve_axes(s[0].laws, s[0].axes.group, v0, w, n, n - s[0].joints.turns[j], s[0].joints.ball[j], u, A, share)
+    u = u + A * solve_several_axes(
+        s[0].laws, s[0].axes.group, v0, w, n, n - s[0].joints.turns[j], s[0].joints.ball[j], u, A, share
+    )
     off = real(0.0)
     for x in range(n):
         if s[0].laws.stuck[v0 + x, w] > 0:

@@ -229,7 +229,7 @@ def resolved_spring(dt: real, k: real, c: real, A: real) -> real:
 
 
 @wp.func
-def resolved(s: Any, at: int, w: int, A: real, spring: real) -> real:
+def share_of_mean(s: Any, at: int, w: int, A: real, spring: real) -> real:
     """How much of the mean rule the linear laws of an axis with the response A may have; `spring` 0: without its spring."""
     if s[0].axes.implicit[at, w] > real(0.0):
         return real(0.0)
@@ -355,7 +355,7 @@ def law_speed(s: Any, laws: Laws, at: int, w: int) -> real:
 
 
 @wp.func
-def motor_current(s: Any, laws: Laws, at: int, w: int) -> tuple[real, real]:
+def mean_motor_current(s: Any, laws: Laws, at: int, w: int) -> tuple[real, real]:
     """A motor's mean current over the kick, and that at its end; the speed at the end in laws.end."""
     back = s[0].axes.torque_constant[at, w] * s[0].axes.gear_ratio[at, w] * law_speed(s, laws, at, w)
     last = (s[0].control.voltage[at, w] - back) / s[0].axes.resistance[at, w]
@@ -383,7 +383,7 @@ def report_laws(s: Any, laws: Laws, k: int, w: int) -> None:
         servo = -laws.servo_a[at, w] * u - laws.servo_b[at, w]
         drive = wp.clamp(servo, -laws.servo_cap[at, w], laws.servo_cap[at, w])
         if s[0].axes.resistance[at, w] > real(0.0):
-            mean, end = motor_current(s, laws, at, w)
+            mean, end = mean_motor_current(s, laws, at, w)
             motor = kick * s[0].axes.gear_ratio[at, w] * laws.efficiency[at, w] * s[0].axes.torque_constant[at, w] * mean
             drive = drive + motor
             s[0].state.current[at, w] = end

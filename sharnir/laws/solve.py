@@ -239,7 +239,7 @@ def limit_row(rows: mat33, j: int, turn: int, ball: int) -> vec6:
 
 
 @wp.func
-def limited(lower: real, upper: real) -> bool:
+def within_limits(lower: real, upper: real) -> bool:
     return lower > real(-1.0e29) or upper < real(1.0e29)
 
 
@@ -282,7 +282,7 @@ def sweep_limits(
     for j in range(n):
         lower = laws.lower[v0 + j, w]
         upper = laws.upper[v0 + j, w]
-        if limited(lower, upper) or l[j] != real(0.0):
+        if within_limits(lower, upper) or l[j] != real(0.0):
             g = limit_row(rows, j, turn, ball)
             Ag = A * g
             gAg = wp.dot(g, Ag)
@@ -313,7 +313,7 @@ def saturate(laws: Laws, v0: int, w: int, n: int, u: vec6, saturated: vec6) -> t
 
 
 @wp.func
-def solve_axes(
+def solve_several_axes(
     laws: Laws, group: wp.array(dtype=wp.int32), v0: int, w: int, n: int, turn: int, ball: int, u_now: vec6, response: mat66,
     share: real,
 ) -> vec6:  # fmt: skip
@@ -391,7 +391,7 @@ def only_ball_friction(s: Any, laws: Laws, k: int, w: int) -> bool:
 
 
 @wp.func
-def solve_one(laws: Laws, at: int, w: int, u: real, A: real) -> real:
+def solve_single_axis(laws: Laws, at: int, w: int, u: real, A: real) -> real:
     """The laws of a joint's only axis; returns the change of its impulse."""
     f = laws.friction[at, w]
     slide = laws.slide[at, w]
@@ -414,7 +414,7 @@ def solve_one(laws: Laws, at: int, w: int, u: real, A: real) -> real:
 
 
 @wp.func
-def solve_ball(laws: Laws, v0: int, w: int, u: vec3, A: mat66) -> vec3:
+def solve_ball_friction(laws: Laws, v0: int, w: int, u: vec3, A: mat66) -> vec3:
     """Three axes with one friction bound and nothing else; returns the changes of their impulses."""
     M = mat33(A[0, 0], A[0, 1], A[0, 2], A[1, 0], A[1, 1], A[1, 2], A[2, 0], A[2, 1], A[2, 2])
     p = vec3(laws.impulse[v0, w], laws.impulse[v0 + 1, w], laws.impulse[v0 + 2, w])

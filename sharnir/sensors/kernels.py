@@ -160,7 +160,7 @@ def advance_drift(s: wp.array(dtype=NoiseTable)) -> None:
 
 
 @wp.func
-def limited(s: wp.array(dtype=NoiseTable), k: int, r: int, v: real) -> real:
+def quantized(s: wp.array(dtype=NoiseTable), k: int, r: int, v: real) -> real:
     """A reading rounded to the sensor's resolution and clamped to its range."""
     step = s[k].step[r]
     if step > real(0.0):
@@ -180,7 +180,7 @@ def disturb(s: wp.array(dtype=NoiseTable), k: int, i: int, w: int) -> None:
         b = s[k].fault_sigma[r]
         if a > real(0.0) or b > real(0.0):
             v = v + wp.sqrt(a * a + b * b) * normal(s[k].key, s[k].first[0] + w, n, i)
-        v = limited(s, k, r, v)
+        v = quantized(s, k, r, v)
     if s[k].latency > 0:
         values = s[k].row_of.shape[0]
         if n == 0:

@@ -285,13 +285,13 @@ def trace(s: wp.array(dtype=Scenery), c: Lens, tile: int, d: vec3, sun: vec3, fi
         through = through * (wp.float32(1.0) - a[3])
         if through < wp.float32(0.02):
             return wp.vec4f(out[0], out[1], out[2], key)
-        f = look(s, c, tile, d, f.far + real(1.0e-4) * (real(1.0) + f.far))
+        f = trace_ray(s, c, tile, d, f.far + real(1.0e-4) * (real(1.0) + f.far))
     out = out + sky_colour(d32[2]) * through
     return wp.vec4f(out[0], out[1], out[2], key)
 
 
 @wp.func
-def look(s: wp.array(dtype=Scenery), c: Lens, tile: int, d: vec3, least: real) -> Found:
+def trace_ray(s: wp.array(dtype=Scenery), c: Lens, tile: int, d: vec3, least: real) -> Found:
     """What a ray from the eye meets first beyond `least` m."""
     f = Found()
     f.far = FAR_PLANE
@@ -362,7 +362,7 @@ def trace_pixels(s: wp.array(dtype=Scenery), c: Lens, film: Film, first: int) ->
     y = q // c.width
     d = pixel_ray(c, real(x) + real(0.5), real(y) + real(0.5))
     tile = tile_of(c, x, y)
-    f = look(s, c, tile, d, NEAR_PLANE)
+    f = trace_ray(s, c, tile, d, NEAR_PLANE)
     film.solid[q] = f.solid
     film.depth[q] = wp.float32(wp.inf)
     if f.solid >= 0:
@@ -405,7 +405,7 @@ def finish_pixels(s: wp.array(dtype=Scenery), c: Lens, film: Film, first: int, f
             b = real(k // 2) * real(0.5) - real(0.25)
             d = pixel_ray(c, real(x) + real(0.5) + a, real(y) + real(0.5) + b)
             sun = wp.normalize(s[0].sun + (s[0].aside * a + s[0].upward * b) * (real(4.0) * SUN_RADIUS))
-            colour = trace(s, c, tile, d, sun, look(s, c, tile, d, NEAR_PLANE))
+            colour = trace(s, c, tile, d, sun, trace_ray(s, c, tile, d, NEAR_PLANE))
             for j in range(3):
                 out[j] = out[j] + wp.float32(0.25) * wp.min(colour[j], wp.float32(1.0))
     for j in range(3):

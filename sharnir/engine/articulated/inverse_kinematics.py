@@ -35,7 +35,7 @@ class Goal:
 
 
 @wp.func
-def column(tree: TreeTable, k: TreeWork, link: int, a: int, place: vec3) -> vec6:
+def jacobian_column(tree: TreeTable, k: TreeWork, link: int, a: int, place: vec3) -> vec6:
     """The twist that a unit of speed a gives to what hangs on a link, at a place."""
     turn = k.S_a[a, 0]
     move = k.S_l[a, 0] + wp.cross(turn, place - k.position[tree.body[link], 0])
@@ -83,7 +83,7 @@ def reach(t: JointTable, tree: TreeTable, goal: Goal, q: wp.array2d(dtype=real),
         while link >= 0:
             j = tree.joint[link]
             for a in range(t.v_start[j], t.v_start[j] + t.v_size[j]):
-                c = column(tree, k, link, a, place)
+                c = jacobian_column(tree, k, link, a, place)
                 N = N + wp.outer(c, c)
             link = tree.base_link[link]
         damped = goal.damping[0] * wp.min(real(1.0), size)
@@ -95,7 +95,7 @@ def reach(t: JointTable, tree: TreeTable, goal: Goal, q: wp.array2d(dtype=real),
         while link >= 0:
             j = tree.joint[link]
             for a in range(t.v_start[j], t.v_start[j] + t.v_size[j]):
-                k.u[a, 0] = wp.dot(column(tree, k, link, a, place), y)
+                k.u[a, 0] = wp.dot(jacobian_column(tree, k, link, a, place), y)
                 most = wp.max(most, wp.abs(k.u[a, 0]))
             link = tree.base_link[link]
         link = goal.link[0]

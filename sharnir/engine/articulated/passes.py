@@ -22,7 +22,7 @@ from sharnir.model.joint_types import JointTable
 
 
 @wp.func
-def own_inertia(tree: TreeTable, i: int, w: int, gravity: vec3, k: TreeWork, R: mat33, omega: vec3) -> None:
+def link_own_inertia(tree: TreeTable, i: int, w: int, gravity: vec3, k: TreeWork, R: mat33, omega: vec3) -> None:
     """Own inertia, weight, applied force and gyroscopic moment of a link at its rotation and spin."""
     b = natural(tree.row[i].body)
     m = tree.mass[i, w]
@@ -41,7 +41,7 @@ def link_inertia(tree: TreeTable, i: int, w: int, gravity: vec3, k: TreeWork) ->
     i = natural(i)
     w = natural(w)
     b = natural(tree.row[i].body)
-    own_inertia(tree, i, w, gravity, k, matrix(k.rotation[b, w]), k.spin[b, w])
+    link_own_inertia(tree, i, w, gravity, k, matrix(k.rotation[b, w]), k.spin[b, w])
 
 
 @wp.func

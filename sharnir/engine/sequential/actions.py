@@ -4,7 +4,16 @@ import warp as wp
 
 from sharnir.core.types import EPSILON, mat33, mat66, real, vec3
 from sharnir.engine.sequential.data import Solve, Step
-from sharnir.laws.prepare import LEAP, MOST_REPAIR, NO_BOUND, limit_boxes, motor_current, prepare_laws, report_laws, resolved
+from sharnir.laws.prepare import (
+    LEAP,
+    MOST_REPAIR,
+    NO_BOUND,
+    limit_boxes,
+    mean_motor_current,
+    prepare_laws,
+    report_laws,
+    share_of_mean,
+)
 from sharnir.laws.rows import AxisRows, Twists
 from sharnir.laws.solve import Laws
 from sharnir.model.joint_geometry import JointPose, free_axis
@@ -57,7 +66,7 @@ def prepare_rows(s: wp.array(dtype=Step), k: int, w: int, pose: JointPose, Kll: 
 
 
 @wp.func
-def axis_speed(
+def speed_of_axis(
     s: wp.array(dtype=Step), k: int, i: int, w: int, linear: wp.array2d(dtype=vec3), angular: wp.array2d(dtype=vec3)
 ) -> real:
     """Speed of axis i of joint k (at its rows of this step) for given velocities of the bodies."""
@@ -76,8 +85,8 @@ def start_laws(s: wp.array(dtype=Step), laws: Laws, k: int, w: int, pose: JointP
     for i in range(s[0].joints.v_size[k]):
         at = s[0].joints.v_start[k] + i
         bend = wp.dot(s[0].work.axis.d[at, w], bend_l) + wp.dot(s[0].work.axis.n[at, w], bend_a)
-        laws.start[at, w] = axis_speed(s, k, i, w, s[0].state.velocity, s[0].state.spin) - bend
-        laws.mean[at, w] = resolved(s, at, w, s[0].work.axis.response[k, w][i, i], real(1.0))
+        laws.start[at, w] = speed_of_axis(s, k, i, w, s[0].state.velocity, s[0].state.spin) - bend
+        laws.mean[at, w] = share_of_mean(s, at, w, s[0].work.axis.response[k, w][i, i], real(1.0))
     prepare_laws(s, laws, k, w, pose, LEAP)
 
 
@@ -91,7 +100,7 @@ def prepare_pseudo_laws(s: wp.array(dtype=Step), laws: Laws, held: Laws, k: int,
     v0 = s[0].joints.v_start[k]
     twist = s[0].solves[0].twist
     for i in range(s[0].joints.v_size[k]):
-        laws.start[v0 + i, w] = axis_speed(s, k, i, w, twist.linear, twist.angular)
+        laws.start[v0 + i, w] = speed_of_axis(s, k, i, w, twist.linear, twist.angular)
     erp = s[0].settings.erp[0] * wp.clamp(real(1.0) - widest / OPEN_JOINT_GAP, real(0.0), real(1.0))
     limit_boxes(s, laws, k, w, pose, erp, False, real(0.0))
     for i in range(s[0].joints.v_size[k]):
@@ -119,7 +128,7 @@ def open_creep(s: wp.array(dtype=Step), solve: Solve, laws: Laws, k: int, w: int
         if solve.laws.stuck[at, w] == 1 and s[0].work.open[k] == 1:
             bend = wp.dot(s[0].work.axis.d[at, w], solve.bias_linear[k, w])
             bend = bend + wp.dot(s[0].work.axis.n[at, w], solve.bias_angular[k, w])
-            off = axis_speed(s, k, i, w, solve.twist.linear, solve.twist.angular) + bend
+            off = speed_of_axis(s, k, i, w, solve.twist.linear, solve.twist.angular) + bend
             off = off + s[0].state.creep[at, w] / s[0].settings.dt[0]
         laws.end[at, w] = off
 
@@ -130,7 +139,7 @@ def take_creep(s: wp.array(dtype=Step), pseudo: Twists, laws: Laws, k: int, w: i
     for i in range(s[0].joints.v_size[k]):
         at = s[0].joints.v_start[k] + i
         if s[0].solves[0].laws.stuck[at, w] == 1 and s[0].work.open[k] == 1:
-            laws.end[at, w] = laws.end[at, w] + axis_speed(s, k, i, w, pseudo.linear, pseudo.angular)
+            laws.end[at, w] = laws.end[at, w] + speed_of_axis(s, k, i, w, pseudo.linear, pseudo.angular)
 
 
 @wp.func
@@ -172,7 +181,7 @@ def report_actions(s: wp.array(dtype=Step), solve: Solve, pseudo: Solve, k: int,
     for i in range(s[0].joints.v_size[k]):
         at = s[0].joints.v_start[k] + i
         s[0].state.creep[at, w] = pseudo.laws.end[at, w] * s[0].settings.dt[0] * real(solve.laws.stuck[at, w] * s[0].work.open[k])
-        solve.laws.end[at, w] = axis_speed(s, k, i, w, solve.twist.linear, solve.twist.angular)
+        solve.laws.end[at, w] = speed_of_axis(s, k, i, w, solve.twist.linear, solve.twist.angular)
     report_laws(s, solve.laws, k, w)
 
 
@@ -182,6 +191,6 @@ def show_currents(s: wp.array(dtype=Step), solve: Solve, k: int, w: int) -> None
     for i in range(s[0].joints.v_size[k]):
         at = s[0].joints.v_start[k] + i
         if s[0].axes.resistance[at, w] > real(0.0):
-            solve.laws.end[at, w] = axis_speed(s, k, i, w, solve.twist.linear, solve.twist.angular)
-            _mean, end = motor_current(s, solve.laws, at, w)
+            solve.laws.end[at, w] = speed_of_axis(s, k, i, w, solve.twist.linear, solve.twist.angular)
+            _mean, end = mean_motor_current(s, solve.laws, at, w)
             s[0].now.current[at, w] = end

@@ -16,7 +16,7 @@ from sharnir.model.model import DYNAMIC, KINEMATIC
 
 
 @wp.func
-def untouched(s: wp.array(dtype=Step), w: int) -> bool:
+def is_unmodified(s: wp.array(dtype=Step), w: int) -> bool:
     """Whether bodies stand and move as the last step, or reading it, left them."""
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
@@ -26,7 +26,7 @@ def untouched(s: wp.array(dtype=Step), w: int) -> bool:
 
 
 @wp.func
-def resume(s: wp.array(dtype=Step), w: int) -> None:
+def resume_velocities(s: wp.array(dtype=Step), w: int) -> None:
     """Velocities half a step before the pose go on; where a caller changed the state, those of the pose, with half a kick."""
     dt = s[0].settings.dt[0]
     if s[0].settings.halves[0] == 0:  # kicks are whole, whatever forces a caller changed
@@ -36,7 +36,7 @@ def resume(s: wp.array(dtype=Step), w: int) -> None:
             s[0].state.felt_torque[b, w] = s[0].control.torque[b, w]
         for at in range(s[0].state.felt_joint.shape[0]):
             s[0].state.felt_joint[at, w] = s[0].control.joint_force[at, w]
-    elif not untouched(s, w):
+    elif not is_unmodified(s, w):
         s[0].state.stagger[w] = real(0.0)
         for b in range(s[0].bodies.count):
             s[0].state.velocity[b, w] = s[0].now.velocity[b, w]
@@ -50,7 +50,7 @@ def resume(s: wp.array(dtype=Step), w: int) -> None:
 
 
 @wp.func
-def look(s: wp.array(dtype=Step), w: int) -> None:
+def bring_to_pose(s: wp.array(dtype=Step), w: int) -> None:
     """Velocities are to be brought to the pose: by the half kick that the last step left, if it left one."""
     s[0].work.sweeps[w] = s[0].solves[VELOCITIES].done[w]
     s[0].work.left[w] = s[0].solves[VELOCITIES].residual[w]
@@ -63,7 +63,7 @@ def show(s: wp.array(dtype=Step), first: int) -> None:
     w = first + wp.tid()
     solve = s[0].solves[VELOCITIES]
     kick = s[0].settings.kick[w]
-    if s[0].state.failed[w] == 0 and untouched(s, w) and s[0].state.stagger[w] > real(0.0):
+    if s[0].state.failed[w] == 0 and is_unmodified(s, w) and s[0].state.stagger[w] > real(0.0):
         for b in range(s[0].bodies.count):
             if s[0].bodies.motion[b] == DYNAMIC:
                 v = at_rest(solve.twist.linear[b, w], s[0].settings.nothing[0])
@@ -92,14 +92,14 @@ def predict(s: wp.array(dtype=Step), first: int, reading: int) -> None:
     """How long the kick lasts, and what external forces do in it; or, for reading, in the half kick to the pose."""
     w = first + wp.tid()
     if reading == 1:
-        look(s, w)
+        bring_to_pose(s, w)
     elif s[0].state.failed[w] == 0:
         wake_by_caller(s[0].rest, w)
         if at_rest_together(s[0].rest, w):
             s[0].solves[VELOCITIES].done[w] = 0
             s[0].solves[VELOCITIES].residual[w] = real(0.0)
             return
-        resume(s, w)
+        resume_velocities(s, w)
     for b in range(s[0].bodies.count):
         kick_body(s, b, w, reading)
     if s[0].drives.count > 0 and reading == 0:

@@ -145,13 +145,13 @@ def sweep_cables(s: wp.array(dtype=Step), solve: Solve, w: int, which: int, swee
                 largest = wp.max(largest, (new - old) * (new - old))
     tolerance = s[0].settings.tolerance[which]
     if which == VELOCITIES and (sweep % HEED == HEED - 1 or largest <= tolerance * tolerance):
-        if switch_cables(s, solve, w):
+        if update_cable_modes(s, solve, w):
             return wp.max(largest, real(1.0))
     return largest
 
 
 @wp.func
-def switch_cables(s: wp.array(dtype=Step), solve: Solve, w: int) -> bool:
+def update_cable_modes(s: wp.array(dtype=Step), solve: Solve, w: int) -> bool:
     """Have cables slide over rough sheaves, or hold, as tensions and speeds of now ask."""
     rough = int(0)
     for r in range(s[0].cables.count):
@@ -187,7 +187,7 @@ def switch_cables(s: wp.array(dtype=Step), solve: Solve, w: int) -> bool:
 
 
 @wp.func
-def open_cables(s: wp.array(dtype=Step), w: int) -> None:
+def measure_cables(s: wp.array(dtype=Step), w: int) -> None:
     """Gaps at the new pose, before split impulses."""
     for i in range(s[0].cables.spans):
         place_span(s, i, w, s[0].work.position, s[0].work.rotation, s[0].state.cable_angle)

@@ -8,7 +8,7 @@ import warp as wp
 
 from sharnir.core.types import real, vec3
 from sharnir.engine.sequential.data import POSITIONS, VELOCITIES, Patch, Step
-from sharnir.engine.sequential.patches import ON_BELT, belt_speed, from_axes, in_axes, pull_belt, sweep_patches, unscaled
+from sharnir.engine.sequential.patches import ON_BELT, belt_speed_of_point, from_axes, in_axes, pull_belt, sweep_patches, unscaled
 from sharnir.laws.casts import close_casts
 from sharnir.laws.contact import SLOP, meet_scaled
 from sharnir.laws.rows import Twists
@@ -119,7 +119,7 @@ def measure_points(s: wp.array(dtype=Step), w: int) -> int:
         u_c = u_c - twist.linear[g.a, w] - wp.cross(twist.angular[g.a, w], g.c_a)
         U = in_axes(g.n, g.t1, g.t2, u_c) + g.slide
         if g.special & ON_BELT != 0:
-            U = U + belt_speed(s, twist.angular, g.first, w)
+            U = U + belt_speed_of_point(s, twist.angular, g.first, w)
         O = in_axes(g.n, g.t1, g.t2, twist.angular[g.b, w] - twist.angular[g.a, w])
         for i in range(g.first, g.first + g.size):
             u = U + wp.cross(O, s[0].touch.row[i, w].d)
@@ -135,7 +135,7 @@ def measure_points(s: wp.array(dtype=Step), w: int) -> int:
 
 
 @wp.func
-def part_points(s: wp.array(dtype=Step), w: int) -> real:
+def push_overlaps_apart(s: wp.array(dtype=Step), w: int) -> real:
     """Split impulses of one sweep: overlaps are pushed apart, gaps stay open; returns the largest change of a speed, m/s."""
     twist = s[0].solves[POSITIONS].twist
     most = real(0.0)
@@ -214,7 +214,7 @@ def strike_points(s: wp.array(dtype=Step), w: int, backwards: int) -> real:
             u = point_speed(s, s[0].solves[VELOCITIES].twist, i, w) + slide_of(s, i, w)
             belt = s[0].contacts.special[i, w] & ON_BELT != 0
             if belt:
-                u = u + belt_speed(s, s[0].solves[VELOCITIES].twist.angular, i, w)
+                u = u + belt_speed_of_point(s, s[0].solves[VELOCITIES].twist.angular, i, w)
             p = s[0].touch.struck[i, w]
             new = meet_scaled(p, u, row.K, row.G, row.mu, s[0].touch.aim[i, w], real(0.0), real(1.0) / row.K[0])
             d = unscaled(new - p, row.mu)
@@ -232,21 +232,21 @@ def close_round(s: wp.array(dtype=Step), w: int) -> None:
     """What the round gave is part of what the step reports."""
     for i in range(s[0].contacts.count[w]):
         if s[0].touch.aim[i, w] < real(1.0e29):
-            s[0].touch.blow[i, w] = s[0].touch.blow[i, w] + in_world(s, i, w, s[0].touch.struck[i, w])
+            s[0].touch.blow[i, w] = s[0].touch.blow[i, w] + impulse_in_world(s, i, w, s[0].touch.struck[i, w])
 
 
 # ---- the end of a step ------------------------------------------------------------------------------------------------------
 
 
 @wp.func
-def in_world(s: wp.array(dtype=Step), i: int, w: int, p: vec3) -> vec3:
+def impulse_in_world(s: wp.array(dtype=Step), i: int, w: int, p: vec3) -> vec3:
     """A point's impulse (p_n, D⁻¹p_t) in world axes."""
     g = s[0].touch.patch[s[0].touch.patch_of[i, w], w]
     return from_axes(g.n, g.t1, g.t2, unscaled(p, s[0].touch.row[i, w].mu))
 
 
 @wp.func
-def commit_points(s: wp.array(dtype=Step), w: int) -> None:
+def store_contacts(s: wp.array(dtype=Step), w: int) -> None:
     """Impulses of the step, for the next one to start from and for the caller to read: what a kick shorter than the step needed
     is scaled to a whole one, an impact is not.
     """

@@ -100,7 +100,7 @@ def solve_gear(s: wp.array(dtype=Step), solve: Solve, g: int, w: int) -> real:
 
 
 @wp.func
-def new_coordinate(s: wp.array(dtype=Step), k: int, i: int, w: int) -> real:
+def coordinate_after_step(s: wp.array(dtype=Step), k: int, i: int, w: int) -> real:
     """A coordinate at the new pose; turns are counted from the last one and the speed of the step."""
     pose = pose_at(s[0].joints, k, w, s[0].work.position, s[0].work.rotation)
     old = pose_at(s[0].joints, k, w, s[0].state.position, s[0].state.rotation)
@@ -111,10 +111,10 @@ def new_coordinate(s: wp.array(dtype=Step), k: int, i: int, w: int) -> real:
 
 
 @wp.func
-def gear_gap(s: wp.array(dtype=Step), g: int, w: int) -> real:
+def gap_of_gear(s: wp.array(dtype=Step), g: int, w: int) -> real:
     """q_a − ratio · q_b at the new pose, against its value at the start."""
-    q_a = new_coordinate(s, s[0].gears.joint_a[g], s[0].gears.axis_a[g], w)
-    q_b = new_coordinate(s, s[0].gears.joint_b[g], s[0].gears.axis_b[g], w)
+    q_a = coordinate_after_step(s, s[0].gears.joint_a[g], s[0].gears.axis_a[g], w)
+    q_b = coordinate_after_step(s, s[0].gears.joint_b[g], s[0].gears.axis_b[g], w)
     return q_a - s[0].gears.ratio[g] * q_b - s[0].state.gear_start[g, w]
 
 

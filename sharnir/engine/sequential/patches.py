@@ -45,7 +45,7 @@ def unscaled(p: vec3, mu: vec2) -> vec3:
 
 
 @wp.func
-def belt_speed(s: wp.array(dtype=Step), spin: wp.array2d(dtype=vec3), i: int, w: int) -> vec3:
+def belt_speed_of_point(s: wp.array(dtype=Step), spin: wp.array2d(dtype=vec3), i: int, w: int) -> vec3:
     """What a belt adds to the speed of its point, m/s, along n, t₁, t₂."""
     g = s[0].touch.patch[s[0].touch.patch_of[i, w], w]
     turn = spin[s[0].contacts.belt_body[i, w], w] - spin[s[0].contacts.belt_frame[i, w], w]
@@ -85,7 +85,7 @@ def extra_speed(s: wp.array(dtype=Step), spin: wp.array2d(dtype=vec3), i: int, w
     """What a tyre and a belt add to the speed of their point, m/s, along n, t₁, t₂."""
     out = vec3(real(0.0))
     if s[0].contacts.special[i, w] & ON_BELT != 0:
-        out = belt_speed(s, spin, i, w)
+        out = belt_speed_of_point(s, spin, i, w)
     if s[0].contacts.special[i, w] & ON_TYRE != 0:
         p = unscaled(s[0].touch.p[i, w], s[0].touch.row[i, w].mu)
         for k in range(2):
@@ -244,7 +244,7 @@ def prepare_patch(s: wp.array(dtype=Step), k: int, first: int, w: int, reading: 
     U = U - s[0].state.velocity[g.a, w] - wp.cross(s[0].state.spin[g.a, w], c_a)
     U = in_axes(g.n, g.t1, g.t2, U) + slide
     if g.special & ON_BELT != 0:
-        U = U + belt_speed(s, s[0].state.spin, first, w)
+        U = U + belt_speed_of_point(s, s[0].state.spin, first, w)
     O = in_axes(g.n, g.t1, g.t2, s[0].state.spin[g.b, w] - s[0].state.spin[g.a, w])
     for i in range(first, end):
         prepare_row(s, i, w, g.n, g.t1, g.t2, U + wp.cross(O, s[0].touch.row[i, w].d), reading)

@@ -9,27 +9,27 @@ from sharnir.core.spatial import advance_rotation, turned
 from sharnir.core.types import compile_quickly, real, vec3, vec6
 from sharnir.engine.sequential.actions import apply_axis, open_creep, pseudo_actions, report_actions, take_creep
 from sharnir.engine.sequential.begin import at_rest, taken_momentum
-from sharnir.engine.sequential.cables import commit_cables, open_cables, sweep_cables
+from sharnir.engine.sequential.cables import commit_cables, measure_cables, sweep_cables
 from sharnir.engine.sequential.contacts import (
     IMPACT_ROUNDS,
     IMPACT_SWEEPS,
     close_round,
-    commit_points,
     is_struck,
     measure_points,
     open_round,
-    part_points,
+    push_overlaps_apart,
+    store_contacts,
     strike_points,
     sweep_points,
 )
-from sharnir.engine.sequential.couplings import gear_gap, solve_gear, solve_spring
+from sharnir.engine.sequential.couplings import gap_of_gear, solve_gear, solve_spring
 from sharnir.engine.sequential.data import POSITIONS, VELOCITIES, Solve, Step, Work
 from sharnir.engine.sequential.patches import warm_points
 from sharnir.engine.sequential.prepare import MODE_ACTS, MODE_ASLEEP, MODE_BALL, MODE_BLOCK, warm_start
 from sharnir.engine.sequential.whole import goal_of, help_sweeps, put_back_points
 from sharnir.engine.sleep import at_rest_together, fall_asleep, sleeps, wait
 from sharnir.laws.prepare import clear_laws
-from sharnir.laws.solve import solve_axes, solve_ball, solve_one
+from sharnir.laws.solve import solve_ball_friction, solve_several_axes, solve_single_axis
 from sharnir.model.joint_geometry import breaks, coordinate, free_axis, joint_gap
 from sharnir.model.joint_types import JointTable
 from sharnir.model.kinematics import pose_at
@@ -77,7 +77,7 @@ def solve_block(bodies: BodyTable, joints: JointTable, work: Work, solve: Solve,
 
 
 @wp.func
-def advance(s: wp.array(dtype=Step), b: int, w: int) -> None:
+def advance_body(s: wp.array(dtype=Step), b: int, w: int) -> None:
     """X ← X ⊕ Δt V. L takes the impulses that ω took; the rotation keeps L and its energy (`advance_rotation`)."""
     twist = s[0].solves[VELOCITIES].twist
     pseudo = s[0].solves[POSITIONS].twist
@@ -123,14 +123,14 @@ def measure(s: wp.array(dtype=Step), w: int) -> int:
         if s[0].work.mode[k, w] & MODE_ACTS != 0:
             passed = wp.max(passed, pseudo_actions(s, s[0].solves[VELOCITIES].laws, solve.laws, k, w, widest))
     for g in range(s[0].gears.count):
-        solve.gear_bias[g, w] = gear_gap(s, g, w) * rate
+        solve.gear_bias[g, w] = gap_of_gear(s, g, w) * rate
     if s[0].cables.count > 0:
-        open_cables(s, w)
+        measure_cables(s, w)
     return passed
 
 
 @wp.func
-def displace(s: wp.array(dtype=Step), b: int, w: int) -> None:
+def displace_body(s: wp.array(dtype=Step), b: int, w: int) -> None:
     """X ← X ⊕ Δt V*."""
     dt = s[0].settings.dt[0]
     pseudo = s[0].solves[POSITIONS].twist
@@ -141,12 +141,12 @@ def displace(s: wp.array(dtype=Step), b: int, w: int) -> None:
 
 
 @wp.func
-def aim(s: wp.array(dtype=Step), w: int, left: int) -> int:
+def next_round(s: wp.array(dtype=Step), w: int, left: int) -> int:
     """Move on by the V* of the last round, and aim anew from there; returns how many rounds there still are to be."""
     pseudo = s[0].solves[POSITIONS].twist
     if left < POSITION_ROUNDS:
         for b in range(s[0].bodies.count):
-            displace(s, b, w)
+            displace_body(s, b, w)
         for k in range(s[0].joints.count):
             if s[0].work.mode[k, w] & MODE_ACTS != 0:
                 take_creep(s, pseudo, s[0].solves[POSITIONS].laws, k, w)
@@ -167,7 +167,7 @@ def first_bad_body(s: wp.array(dtype=Step), w: int) -> int:
     twist = s[0].solves[VELOCITIES].twist
     bad = int(0)
     for b in range(s[0].bodies.count):
-        displace(s, b, w)
+        displace_body(s, b, w)
         x = s[0].work.position[b, w]
         q = s[0].work.rotation[b, w]
         v = twist.linear[b, w]
@@ -179,7 +179,7 @@ def first_bad_body(s: wp.array(dtype=Step), w: int) -> int:
 
 
 @wp.func
-def count_turns(s: wp.array(dtype=Step), k: int, w: int) -> None:
+def count_joint_turns(s: wp.array(dtype=Step), k: int, w: int) -> None:
     """Bring the angles of a joint with one or two free rotations up to date, each on the turn its speed leads to."""
     turns = s[0].joints.turns[k]
     if s[0].joints.v_size[k] == 0 or turns == 0 or turns == 3:
@@ -197,14 +197,14 @@ def count_turns(s: wp.array(dtype=Step), k: int, w: int) -> None:
 
 
 @wp.func
-def commit(s: wp.array(dtype=Step), w: int) -> None:
+def commit_step(s: wp.array(dtype=Step), w: int) -> None:
     """The new state becomes the state; where a number is not finite, the world is marked and its state left alone."""
     if s[0].state.failed[w] != 0:
         return
     bad = first_bad_body(s, w)
     s[0].state.failed[w] = bad
     if bad != 0:
-        spend_once(s, w)
+        clear_forces_of_step(s, w)
         return
     dt = s[0].settings.dt[0]
     halves = s[0].settings.halves[0]
@@ -248,7 +248,7 @@ def commit(s: wp.array(dtype=Step), w: int) -> None:
             report_actions(s, solve, s[0].solves[POSITIONS], k, w)
         elif s[0].control.acts[k, w] != 0:
             clear_laws(s, k, w)
-        count_turns(s, k, w)
+        count_joint_turns(s, k, w)
     for g in range(s[0].gears.count):
         s[0].state.gear_impulse[g, w] = solve.gear_impulse[g, w] * whole
     for k in range(s[0].springs.count):
@@ -257,11 +257,11 @@ def commit(s: wp.array(dtype=Step), w: int) -> None:
         commit_cables(s, w, whole)
     s[0].state.stagger[w] = real(0.5) * dt
     s[0].state.time[w] = s[0].state.time[w] + wp.float64(dt)
-    spend_once(s, w)
+    clear_forces_of_step(s, w)
 
 
 @wp.func
-def spend_once(s: wp.array(dtype=Step), w: int) -> None:
+def clear_forces_of_step(s: wp.array(dtype=Step), w: int) -> None:
     """Forces of one step are of no other."""
     for b in range(s[0].bodies.count):
         s[0].control.force_once[b, w] = vec3(real(0.0))
@@ -299,7 +299,7 @@ def open_solve(s: wp.array(dtype=Step), w: int, which: int) -> int:
         warm_start(s, w)
     else:
         for b in range(s[0].bodies.count):
-            advance(s, b, w)
+            advance_body(s, b, w)
         for k in range(s[0].joints.count):
             if s[0].work.mode[k, w] & MODE_ACTS != 0:
                 open_creep(s, s[0].solves[VELOCITIES], solve.laws, k, w)
@@ -307,7 +307,7 @@ def open_solve(s: wp.array(dtype=Step), w: int, which: int) -> int:
 
 
 @wp.func
-def strike(s: wp.array(dtype=Step), w: int) -> None:
+def solve_impacts(s: wp.array(dtype=Step), w: int) -> None:
     """Impacts, round by round: joints are swept with the points that approach."""
     for i in range(s[0].contacts.count[w]):
         s[0].touch.blow[i, w] = vec3(real(0.0))
@@ -349,11 +349,11 @@ def changes_of_axes(
         speeds[i] = speeds[i] + solve.laws.end[v0 + i, w] * back
     if mode & MODE_BALL != 0:
         changes = vec6()
-        by = solve_ball(solve.laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
+        by = solve_ball_friction(solve.laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
         for i in range(3):
             changes[i] = by[i]
         return changes
-    return solve_axes(solve.laws, groups, v0, w, n, n - joints.turns[k], joints.ball[k], speeds, A, real(1.0))
+    return solve_several_axes(solve.laws, groups, v0, w, n, n - joints.turns[k], joints.ball[k], speeds, A, real(1.0))
 
 
 @wp.func
@@ -409,7 +409,7 @@ def sweep_joints(
             if n == 1:
                 speed = wp.dot(work.axis.d[v0, w], u) + wp.dot(work.axis.n[v0, w], v)
                 speed = speed + solve.laws.end[v0, w] * back
-                changes[0] = solve_one(solve.laws, v0, w, speed, work.axis.response[k, w][0, 0])
+                changes[0] = solve_single_axis(solve.laws, v0, w, speed, work.axis.response[k, w][0, 0])
             else:
                 changes = changes_of_axes(joints, work, solve, s[0].axes.group, k, w, mode, u, v, back)
             for i in range(n):
@@ -441,7 +441,7 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
         began = open_solve(s, w, which)
         if wp.static(touching):
             if began == 1 and which == VELOCITIES:
-                strike(s, w)
+                solve_impacts(s, w)
                 warm_points(s, w)
         solve = s[0].solves[which]
         bodies = s[0].bodies  # copies of what sweeps read most; of all of `Step` they take a GPU's compiler ten minutes
@@ -462,7 +462,7 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
             left = POSITION_ROUNDS
         while left > 0:
             if which == POSITIONS:
-                left = aim(s, w, left)
+                left = next_round(s, w, left)
                 if wp.static(touching):
                     if measure_points(s, w) == 0 and joints.count + s[0].gears.count + s[0].cables.count == 0:
                         left = 0
@@ -483,7 +483,7 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
                             goal = goal_of(tolerance, done, largest, goal)
                             whole, largest = help_sweeps(s, w, done, whole, largest, goal)
                     else:
-                        size = part_points(s, w)
+                        size = push_overlaps_apart(s, w)
                         largest = wp.max(largest, size * size)
                 done = done + 1
                 if largest <= goal:
@@ -497,8 +497,8 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
         if which == POSITIONS:
             if wp.static(touching):
                 if s[0].state.failed[w] == 0:
-                    commit_points(s, w)
-            commit(s, w)
+                    store_contacts(s, w)
+            commit_step(s, w)
             if s[0].state.failed[w] == 0 and s[0].settings.halves[0] == 1:  # with ropes, it is they who end the step
                 fall_asleep(s[0].rest, w)
 

@@ -52,7 +52,7 @@ def goal_of(tolerance: real, done: int, largest: real, goal: real) -> real:
 
 
 @wp.func
-def go_back(s: wp.array(dtype=Step), w: int) -> None:
+def restore_points(s: wp.array(dtype=Step), w: int) -> None:
     """To what was remembered: not by differences, in which the digits of velocities gone wild would be lost."""
     twist = s[0].solves[VELOCITIES].twist
     for b in range(s[0].bodies.count):
@@ -63,7 +63,7 @@ def go_back(s: wp.array(dtype=Step), w: int) -> None:
 
 
 @wp.func
-def let_go(s: wp.array(dtype=Step), w: int) -> None:
+def clear_impulses(s: wp.array(dtype=Step), w: int) -> None:
     """No impulses."""
     for k in range(s[0].touch.patches[w]):
         if s[0].touch.patch[k, w].rests == 1:
@@ -80,7 +80,7 @@ def let_go(s: wp.array(dtype=Step), w: int) -> None:
 
 
 @wp.func
-def kinetic(s: wp.array(dtype=Step), w: int) -> real:
+def kinetic_of_bodies(s: wp.array(dtype=Step), w: int) -> real:
     """J, of the bodies that are not fixed in this step."""
     twist = s[0].solves[VELOCITIES].twist
     sum = real(0.0)
@@ -92,7 +92,7 @@ def kinetic(s: wp.array(dtype=Step), w: int) -> real:
 
 
 @wp.func
-def keep_points(s: wp.array(dtype=Step), w: int) -> None:
+def save_points(s: wp.array(dtype=Step), w: int) -> None:
     """Remember the impulses of now, the velocities and their energy: that without impulses, where these gave nothing."""
     twist = s[0].solves[VELOCITIES].twist
     s[0].whole.tries[w] = s[0].whole.tries[w] + 1
@@ -101,10 +101,10 @@ def keep_points(s: wp.array(dtype=Step), w: int) -> None:
         s[0].whole.kept_w[b, w] = twist.angular[b, w]
     for i in range(s[0].contacts.count[w]):
         s[0].touch.kept[i, w] = s[0].touch.p[i, w]
-    with_them = kinetic(s, w)
-    let_go(s, w)
-    s[0].whole.kept_energy[w] = wp.max(with_them, kinetic(s, w))
-    go_back(s, w)
+    with_them = kinetic_of_bodies(s, w)
+    clear_impulses(s, w)
+    s[0].whole.kept_energy[w] = wp.max(with_them, kinetic_of_bodies(s, w))
+    restore_points(s, w)
 
 
 @wp.func
@@ -114,7 +114,7 @@ def ran_wild(s: wp.array(dtype=Step), w: int) -> bool:
     for b in range(s[0].bodies.count):
         if s[0].work.inv_mass[b, w] > real(0.0):
             free = free + real(0.5) * wp.length_sq(s[0].settings.gravity[w] * s[0].settings.dt[0]) / s[0].work.inv_mass[b, w]
-    return kinetic(s, w) > WILD_ENERGY * (s[0].whole.kept_energy[w] + free)
+    return kinetic_of_bodies(s, w) > WILD_ENERGY * (s[0].whole.kept_energy[w] + free)
 
 
 @wp.func
@@ -124,12 +124,12 @@ def put_back_points(s: wp.array(dtype=Step), w: int, more: int) -> None:
     If there are to be more of them, and these impulses (the last step's, of a blow perhaps) give energy, back to none.
     """
     s[0].whole.failed[w] = s[0].whole.failed[w] + 1
-    go_back(s, w)
+    restore_points(s, w)
     if more == 1:
-        held = kinetic(s, w)
-        let_go(s, w)
-        if held <= kinetic(s, w):
-            go_back(s, w)
+        held = kinetic_of_bodies(s, w)
+        clear_impulses(s, w)
+        if held <= kinetic_of_bodies(s, w):
+            restore_points(s, w)
 
 
 # ---- which points push, and which hold --------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def judge_points(s: wp.array(dtype=Step), w: int) -> int:
 
 
 @wp.func
-def weights(s: wp.array(dtype=Step), i: int, w: int) -> vec3:
+def row_weights(s: wp.array(dtype=Step), i: int, w: int) -> vec3:
     """ρ of the rows of a point along n, t₁, t₂; 0 where there is none."""
     row = s[0].touch.row[i, w]
     out = vec3(real(0.0))
@@ -229,7 +229,7 @@ def put_in_line(s: wp.array(dtype=Step), w: int) -> int:
 
 
 @wp.func
-def lay_out(s: wp.array(dtype=Step), count: int, w: int) -> bool:
+def lay_out_matrix(s: wp.array(dtype=Step), count: int, w: int) -> bool:
     """Where each row of the matrix begins, all of it zero; false where there is no room for it, or it costs too much."""
     for at in range(count):
         s[0].whole.lead[at, w] = at
@@ -257,7 +257,7 @@ def lay_out(s: wp.array(dtype=Step), count: int, w: int) -> bool:
 
 
 @wp.func
-def add_block(H: wp.array2d(dtype=real), base: wp.array2d(dtype=wp.int32), row: int, column: int, A: mat33, w: int) -> None:
+def add_lower_block(H: wp.array2d(dtype=real), base: wp.array2d(dtype=wp.int32), row: int, column: int, A: mat33, w: int) -> None:
     """A 3 × 3 block, as far as it is on or below the diagonal."""
     for i in range(3):
         at = base[row + i, w]
@@ -276,21 +276,21 @@ def add_pair(
     la = B - A * C_j
     H = s[0].whole.H
     base = s[0].whole.base
-    add_block(H, base, 6 * i, 6 * j, A * sign, w)
-    add_block(H, base, 6 * i, 6 * j + 3, la * sign, w)
-    add_block(H, base, 6 * i + 3, 6 * j, (C_i * A + wp.transpose(B)) * sign, w)
-    add_block(H, base, 6 * i + 3, 6 * j + 3, (C_i * la + D - wp.transpose(B) * C_j) * sign, w)
+    add_lower_block(H, base, 6 * i, 6 * j, A * sign, w)
+    add_lower_block(H, base, 6 * i, 6 * j + 3, la * sign, w)
+    add_lower_block(H, base, 6 * i + 3, 6 * j, (C_i * A + wp.transpose(B)) * sign, w)
+    add_lower_block(H, base, 6 * i + 3, 6 * j + 3, (C_i * la + D - wp.transpose(B) * C_j) * sign, w)
 
 
 @wp.func
-def assemble(s: wp.array(dtype=Step), count: int, w: int) -> None:
+def assemble_block_matrix(s: wp.array(dtype=Step), count: int, w: int) -> None:
     """M + Σ Jᵀρ J."""
     zero = mat33(real(0.0))
     for at in range(count):
         b = s[0].whole.line[at, w]
         m = real(1.0) / s[0].work.inv_mass[b, w]
-        add_block(s[0].whole.H, s[0].whole.base, 6 * at, 6 * at, wp.diag(vec3(m, m, m)), w)
-        add_block(s[0].whole.H, s[0].whole.base, 6 * at + 3, 6 * at + 3, wp.inverse(s[0].work.inv_inertia[b, w]), w)
+        add_lower_block(s[0].whole.H, s[0].whole.base, 6 * at, 6 * at, wp.diag(vec3(m, m, m)), w)
+        add_lower_block(s[0].whole.H, s[0].whole.base, 6 * at + 3, 6 * at + 3, wp.inverse(s[0].work.inv_inertia[b, w]), w)
     for k in range(s[0].touch.patches[w]):
         if s[0].touch.patch[k, w].rests == 1:
             continue
@@ -299,7 +299,7 @@ def assemble(s: wp.array(dtype=Step), count: int, w: int) -> None:
         B = zero
         D = zero
         for p in range(g.first, g.first + g.size):
-            rho = wp.diag(weights(s, p, w))
+            rho = wp.diag(row_weights(s, p, w))
             d = wp.skew(s[0].touch.row[p, w].d)
             A = A + rho
             B = B - rho * d
@@ -322,7 +322,7 @@ def assemble(s: wp.array(dtype=Step), count: int, w: int) -> None:
 
 
 @wp.func
-def factor(
+def factor_block_matrix(
     H: wp.array2d(dtype=real), base: wp.array2d(dtype=wp.int32), lead: wp.array2d(dtype=wp.int32), count: int, w: int
 ) -> bool:  # fmt: skip
     """H = L Lᵀ in its place, the diagonal inverted; false where it is not positive."""
@@ -344,7 +344,7 @@ def factor(
 
 
 @wp.func
-def substitute(
+def substitute_block_matrix(
     H: wp.array2d(dtype=real), base: wp.array2d(dtype=wp.int32), lead: wp.array2d(dtype=wp.int32), x: wp.array2d(dtype=real),
     count: int, w: int,
 ) -> None:  # fmt: skip
@@ -403,7 +403,7 @@ def slid(p: vec3, a: real, b: real) -> vec3:
 
 
 @wp.func
-def put_in_cones(s: wp.array(dtype=Step), w: int) -> None:
+def project_on_cones(s: wp.array(dtype=Step), w: int) -> None:
     """No point pulls, none holds by more than friction can."""
     for k in range(s[0].touch.patches[w]):
         if s[0].touch.patch[k, w].rests == 1:
@@ -446,7 +446,7 @@ def pull(s: wp.array(dtype=Step), k: int, w: int, moved: int) -> tuple[vec3, vec
     F = vec3(real(0.0))
     T = vec3(real(0.0))
     for i in range(g.first, g.first + g.size):
-        rho = weights(s, i, w)
+        rho = row_weights(s, i, w)
         row = s[0].touch.row[i, w]
         p = s[0].touch.p[i, w]
         u = U + wp.cross(O, row.d)
@@ -478,7 +478,7 @@ def correct(s: wp.array(dtype=Step), count: int, w: int) -> None:
             L = from_axes(g.n, g.t1, g.t2, T)
             add_force(s, g.a, w, real(-1.0), P, L + wp.cross(g.c_a, P))
             add_force(s, g.b, w, real(1.0), P, L + wp.cross(g.c_b, P))
-    substitute(s[0].whole.H, s[0].whole.base, s[0].whole.lead, s[0].whole.x, count, w)
+    substitute_block_matrix(s[0].whole.H, s[0].whole.base, s[0].whole.lead, s[0].whole.x, count, w)
     for k in range(s[0].touch.patches[w]):  # impulses first: velocities are those of before until all are known
         if s[0].touch.patch[k, w].rests == 0:
             F, T = pull(s, k, w, 1)
@@ -493,17 +493,17 @@ def correct(s: wp.array(dtype=Step), count: int, w: int) -> None:
 def solve_whole(s: wp.array(dtype=Step), w: int, times: int) -> int:
     """All points at once, about the impulses of now; returns how often now, or −1 where it cannot be or costs too much."""
     count = put_in_line(s, w)
-    if not lay_out(s, count, w):
+    if not lay_out_matrix(s, count, w):
         return -1
     slides = judge_points(s, w)
-    assemble(s, count, w)
-    if not factor(s[0].whole.H, s[0].whole.base, s[0].whole.lead, count, w):
+    assemble_block_matrix(s, count, w)
+    if not factor_block_matrix(s[0].whole.H, s[0].whole.base, s[0].whole.lead, count, w):
         return -1
     for _again in range(FRICTION_UPDATES):
         correct(s, count, w)
         if slides == 0:
             break
-    put_in_cones(s, w)
+    project_on_cones(s, w)
     return times + 1
 
 
@@ -524,7 +524,7 @@ def help_sweeps(s: wp.array(dtype=Step), w: int, done: int, times: int, largest:
             put_back_points(s, w, 1)
         return -1, largest
     if times == 0:
-        keep_points(s, w)
+        save_points(s, w)
     now = solve_whole(s, w, times)
     if now < 0 and times > 0:
         put_back_points(s, w, 1)
