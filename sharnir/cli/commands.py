@@ -68,12 +68,9 @@ def info(name: str | None, compile_now: bool, values: Sequence[str] = (), roots:
 
     devices = ", ".join(f"{d.alias} ({d.name})" if d.name != d.alias else str(d.alias) for d in wp.get_devices())
     facts = [
-        ("sharnir", sharnir.__version__),
-        ("Warp", wp.config.version),
-        ("precision", PRECISION),
-        ("devices", devices),
+        ("sharnir", sharnir.__version__), ("Warp", wp.config.version), ("precision", PRECISION), ("devices", devices),
         ("examples", str(examples.example_folder() or "none found")),
-    ]
+    ]  # fmt: skip
     for what, value in facts:
         _say(f"{what:<10} {value}")
     _say("")

@@ -24,54 +24,33 @@ from sharnir.core.types import load_modules, loaded_folders
 from sharnir.runtime.simulation import Simulation  # with all kernels: a module is compiled with those that are known
 
 KERNEL_PLACES: tuple[tuple[str, str, int | None], ...] = (
-    ("engine.direct.energy.rope", "energy_rope_steps", None),
-    ("engine.direct.roped_steps", "roped_kernel", 1),
-    ("engine.direct.roped_steps", "roped_kernel", 0),
-    ("engine.tree.generic", "module_kernel", 6),
-    ("engine.tree.generic", "module_kernel", 4),
-    ("engine.tree.generic", "module_kernel", 2),
-    ("engine.tree.generic", "module_kernel", 5),
-    ("engine.tree.generic", "module_kernel", 1),
-    ("engine.tree.generic", "module_kernel", 3),
-    ("engine.tree.generic", "module_kernel", 0),
-    ("engine.tree.tangent_code", "tangent_kernel", None),
-    ("integrate.kernel", "integrate_all", None),
-    ("engine.sequential.begin", "predict", None),
-    ("engine.rope.kernels", "rope_begin", None),
-    ("engine.rope.touch_kernels", "touch_begin", None),
-    ("engine.rope.energy_kernels", "energy_steps", None),
-    ("engine.sequential.patches", "prepare_points", None),
-    ("integrate.kernel", "integrate_plain", None),
-    ("engine.sequential.bodies", "BODY_KERNELS", None),
-    ("collision.collide", "collide_all", None),
-    ("collision.collide", "collide_round", None),
-    ("collision.queries", "cast_many", None),
-    ("collision.rays", "trace_eye", None),
-    ("view.tracer", "trace_pixels", None),
-    ("engine.guard", "GUARD_OF_ALL", None),
-    ("engine.guard", "GUARD_OF_CONTACT", None),
-    ("engine.guard", "GUARD_OF_BODIES", None),
-    ("engine.guard", "JOINTED", None),
-    ("engine.sleep", "wake_called", None),
-    ("model.kinematics", "read_joints", None),
-    ("engine.articulated.functions", "kinematics", None),
-    ("sensors.kernels", "measure_probes", None),
+    ("engine.direct.energy.rope", "energy_rope_steps", None), ("engine.direct.roped_steps", "roped_kernel", 1),
+    ("engine.direct.roped_steps", "roped_kernel", 0), ("engine.tree.generic", "module_kernel", 6),
+    ("engine.tree.generic", "module_kernel", 4), ("engine.tree.generic", "module_kernel", 2),
+    ("engine.tree.generic", "module_kernel", 5), ("engine.tree.generic", "module_kernel", 1),
+    ("engine.tree.generic", "module_kernel", 3), ("engine.tree.generic", "module_kernel", 0),
+    ("engine.tree.tangent_code", "tangent_kernel", None), ("integrate.kernel", "integrate_all", None),
+    ("engine.sequential.begin", "predict", None), ("engine.rope.kernels", "rope_begin", None),
+    ("engine.rope.touch_kernels", "touch_begin", None), ("engine.rope.energy_kernels", "energy_steps", None),
+    ("engine.sequential.patches", "prepare_points", None), ("integrate.kernel", "integrate_plain", None),
+    ("engine.sequential.bodies", "BODY_KERNELS", None), ("collision.collide", "collide_all", None),
+    ("collision.collide", "collide_round", None), ("collision.queries", "cast_many", None),
+    ("collision.rays", "trace_eye", None), ("view.tracer", "trace_pixels", None), ("engine.guard", "GUARD_OF_ALL", None),
+    ("engine.guard", "GUARD_OF_CONTACT", None), ("engine.guard", "GUARD_OF_BODIES", None), ("engine.guard", "JOINTED", None),
+    ("engine.sleep", "wake_called", None), ("model.kinematics", "read_joints", None),
+    ("engine.articulated.functions", "kinematics", None), ("sensors.kernels", "measure_probes", None),
     ("collision.contact_table", "fill_contacts", None),
-)
+)  # fmt: skip
 """Where one kernel of each module stands, the longest compiles first: file of sharnir, name, argument of what makes it."""
 
 RARE_KERNELS: tuple[tuple[str, str, int | None], ...] = (("engine.direct.energy.rope", "TOUCHING", None),)
 """As above: what only scenes with contacts beside ropes take from the direct solver."""
 
 DEMO: tuple[tuple[str, str, int | None], ...] = (
-    ("engine.sequential.patches", "prepare_points", None),
-    ("engine.sequential.begin", "predict", None),
-    ("engine.tree.generic", "module_kernel", 0),
-    ("collision.collide", "collide_all", None),
-    ("engine.guard", "GUARD_OF_CONTACT", None),
-    ("engine.guard", "JOINTED", None),
-    ("model.kinematics", "read_joints", None),
-)
+    ("engine.sequential.patches", "prepare_points", None), ("engine.sequential.begin", "predict", None),
+    ("engine.tree.generic", "module_kernel", 0), ("collision.collide", "collide_all", None),
+    ("engine.guard", "GUARD_OF_CONTACT", None), ("engine.guard", "JOINTED", None), ("model.kinematics", "read_joints", None),
+)  # fmt: skip
 """As above: those of the demonstration."""
 
 SCENES = ("sequential", "direct", "limits", "rope")

@@ -27,30 +27,8 @@ class Dynamics:
     """
 
     __slots__ = (
-        "_M",
-        "_S_a",
-        "_S_l",
-        "_a",
-        "_bias",
-        "_chains",
-        "_fixed",
-        "_forward",
-        "_inverse",
-        "_kept",
-        "_kinematics",
-        "_mass",
-        "_on_cpu",
-        "_place",
-        "_q",
-        "_reach",
-        "_rotation",
-        "_t",
-        "_tau",
-        "_v",
-        "_zero_q",
-        "_zero_v",
-        "nq",
-        "nv",
+        "_M", "_S_a", "_S_l", "_a", "_bias", "_chains", "_fixed", "_forward", "_inverse", "_kept", "_kinematics", "_mass",
+        "_on_cpu", "_place", "_q", "_reach", "_rotation", "_t", "_tau", "_v", "_zero_q", "_zero_v", "nq", "nv",
     )  # fmt: skip
 
     def __init__(self, t: Links) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.errors import SimulationError
+from sharnir.errors import SimulationError, as_numbers
 
 Event = Callable[[float, np.ndarray, np.ndarray], float]
 LOOKED_AT = (0.25, 0.5, 0.75, 1.0)  # θ at which a step is looked at: of two crossings a quarter apart none is missed
@@ -47,10 +47,7 @@ class Watch:
     def value(self, i: int, t: float, q: np.ndarray, v: np.ndarray) -> float:
         """Event i at a state; refuses what is no number."""
         got = self.events[i](t, q.copy(), v.copy())
-        try:
-            g = np.asarray(got, float)
-        except (TypeError, ValueError):
-            g = np.array(np.nan)
+        g = as_numbers(got)
         if g.size != 1 or not np.isfinite(g).all():
             raise SimulationError(f"{named(self.events[i], i)} returns a finite number, got {got!r} at t = {t:.6g} s")
         return float(g.reshape(()))

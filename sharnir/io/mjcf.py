@@ -178,15 +178,9 @@ def compiled(file: Path, folders: Folders) -> tuple[Any, Any]:
     except Exception as error:  # MuJoCo's own errors, of several kinds
         raise SceneError(f"{file.name}: {' '.join(str(error).split())}") from None
     arrays = (
-        model.body_mass,
-        model.body_inertia,
-        data.xpos,
-        data.xquat,
-        model.jnt_range,
-        model.opt.gravity,
-        data.xanchor,
+        model.body_mass, model.body_inertia, data.xpos, data.xquat, model.jnt_range, model.opt.gravity, data.xanchor,
         data.xaxis,
-    )
+    )  # fmt: skip
     if not all(np.isfinite(values).all() for values in arrays):
         raise SceneError(f"{file.name}: masses, poses and ranges are finite numbers; some of the file's are not")
     return model, data

@@ -52,23 +52,9 @@ FORMER_SECTIONS = {"control": "input", "cast_wheel": "raycast_wheel"}
 """Tables under their former names, which warn."""
 NAMED_SECTIONS = {section: "name" in takes(getattr(Scene, method), True).needed for section, method in SECTIONS.items()}
 SECTION_ORDER = (
-    "ground",
-    "body",
-    "place",
-    "machine",
-    "frame",
-    "joint",
-    "gear",
-    "spring",
-    "cable",
-    "rope",
-    "tie",
-    "belt",
-    "raycast_wheel",
-    "drive",
-    "ignore",
-    "pair",
-)
+    "ground", "body", "place", "machine", "frame", "joint", "gear", "spring", "cable", "rope", "tie", "belt", "raycast_wheel",
+    "drive", "ignore", "pair",
+)  # fmt: skip
 PHASES = (*SECTION_ORDER, *(section for section in SECTIONS if section not in (*SECTION_ORDER, "terrain")))
 OTHERS = ("include", "parameters", "scene", "simulation", "part", "place", "machine")
 REFERENCES = (

@@ -18,7 +18,7 @@ from sharnir.core.reading import Shown
 from sharnir.core.renamed import Former
 from sharnir.core.spatial import quat_to_matrix, unit_quat
 from sharnir.engine.articulated.body_motion import moving
-from sharnir.errors import LARGEST_STATE, Bound, SceneWarning, SimulationError, callers_level, reachable
+from sharnir.errors import LARGEST_STATE, Bound, SceneWarning, SimulationError, as_numbers, callers_level, reachable
 from sharnir.model.joint_setting import MOVED, by_joints
 from sharnir.model.model import FIXED, KINEMATIC
 from sharnir.runtime.snapshots import chosen
@@ -407,10 +407,7 @@ class Targets(Bound):
 
 def checked(value: Any, shape: tuple[int, ...], what: str, worlds: int) -> np.ndarray:
     """Finite numbers of a shape (worlds, …) or without its first axis, or one number for all; as (worlds, …)."""
-    try:
-        given = np.asarray(value, float)
-    except (TypeError, ValueError):
-        given = np.array(np.nan)
+    given = as_numbers(value)
     if given.shape not in ((), shape[1:], shape) or not np.isfinite(given).all():
         alone = f"{shape[1:]}" + (f" or {shape}" if worlds > 1 else "")
         got = repr(value) if given.size < 10 else f"shape {given.shape}, not all finite" * bool(given.shape in (shape[1:], shape))

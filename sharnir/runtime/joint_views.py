@@ -555,10 +555,6 @@ class DriveView(TableDrive):
     rotor_inertia = _of_motor("rotor_inertia", "kg·m² of the motor's rotor; settable, for all worlds or one a world.", least=0.0)
 
     def _at_least_zero(self, what: str, value: Any) -> Any:
-        try:
-            numbers = np.asarray(value, float)
-        except (TypeError, ValueError):
-            numbers = np.array(np.nan)
-        if not np.all(numbers >= 0):
+        if not np.all(as_numbers(value) >= 0):
             raise SimulationError(f"joint {self._joint.name!r}: {what} is at least 0, got {value!r}")
         return value

@@ -18,11 +18,8 @@ from sharnir.model.joint_setting import disabled
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
 OF_JOINT = {
-    "effort": "effort",
-    "drive.position": "servo_position",
-    "drive.velocity": "servo_velocity",
-    "drive.voltage": "voltage",
-}
+    "effort": "effort", "drive.position": "servo_position", "drive.velocity": "servo_velocity", "drive.voltage": "voltage",
+}  # fmt: skip
 QUICK_CURRENT = 1e-3  # of the time of a step: currents that follow the voltage in less do so at once (`laws.axis.motor_decay`)
 BODY_INPUTS = {"force": "push_f", "torque": "push_n"}
 

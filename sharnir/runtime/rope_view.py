@@ -11,7 +11,7 @@ from sharnir.core.renamed import Former
 from sharnir.core.spatial import quat_conjugate, quat_exp, quat_multiply
 from sharnir.core.strided import columns
 from sharnir.engine.rope.build import HALF_TURN
-from sharnir.errors import LARGEST_STATE, Bound, SimulationError, reachable
+from sharnir.errors import LARGEST_STATE, Bound, SimulationError, as_numbers, reachable
 from sharnir.runtime import parameters
 
 # The Simulation a view belongs to; it stands a floor above, so that it is not named here.
@@ -374,10 +374,7 @@ class RopeView(Bound):
         counts = self._now.segments[self._k] + more
         at = int(self._sim.model.ropes.first[self._k])
         values, worlds = array.numpy(), self._sim.worlds
-        try:
-            given = np.asarray(value, float)
-        except (TypeError, ValueError):
-            given = np.array(np.nan)
+        given = as_numbers(value)
         for w, n in enumerate(counts):
             mine = given[w % len(given)] if given.ndim == 3 and len(given) in (1, worlds) else given
             if mine.shape not in ((3,), (1, 3), (n, 3)) or not np.all(np.isfinite(mine)):

@@ -36,6 +36,7 @@ from sharnir.errors import (
     SceneWarning,
     SimulationError,
     Views,
+    as_numbers,
     callers_level,
     is_positive,
     named,
@@ -101,58 +102,12 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
     """
 
     __slots__ = (
-        "__weakref__",
-        "_air",
-        "_at_pose",
-        "_bodies",
-        "_bodies_lent",
-        "_cables",
-        "_clock",
-        "_commands",
-        "_contact_monitor",
-        "_content",
-        "_epoch",
-        "_forced",
-        "_gears",
-        "_gravities",
-        "_idle",
-        "_images",
-        "_inputs",
-        "_joints",
-        "_known",
-        "_lent",
-        "_linearizer",
-        "_logs",
-        "_looks",
-        "_measures",
-        "_modified",
-        "_moving",
-        "_nominal",
-        "_on_cpu",
-        "_on_divergence",
-        "_pace",
-        "_paths",
-        "_projected",
-        "_read",
-        "_reader",
-        "_recorder",
-        "_rope_commands",
-        "_rope_moving",
-        "_ropes",
-        "_sensors",
-        "_shown",
-        "_springs",
-        "_start",
-        "_state",
-        "_target",
-        "_transaction",
-        "_versions",
-        "_views",
-        "commands",
-        "model",
-        "solver",
-        "solver_name",
-        "worlds",
+        "__weakref__", "_air", "_at_pose", "_bodies", "_bodies_lent", "_cables", "_clock", "_commands", "_contact_monitor",
+        "_content", "_epoch", "_forced", "_gears", "_gravities", "_idle", "_images", "_inputs", "_joints", "_known", "_lent",
+        "_linearizer", "_logs", "_looks", "_measures", "_modified", "_moving", "_nominal", "_on_cpu", "_on_divergence",
+        "_pace", "_paths", "_projected", "_read", "_reader", "_recorder", "_rope_commands", "_rope_moving", "_ropes",
+        "_sensors", "_shown", "_springs", "_start", "_state", "_target", "_transaction", "_versions", "_views", "commands",
+        "model", "solver", "solver_name", "worlds",
     )  # fmt: skip
 
     __signature__ = OfInit()
@@ -515,10 +470,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
 
     @gravity.setter
     def gravity(self, value: Any) -> None:
-        try:
-            g = np.asarray(value, float)
-        except (TypeError, ValueError):
-            g = np.full(3, np.nan)
+        g = as_numbers(value)
         if g.shape not in ((3,), (self.worlds, 3)) or not np.all(np.isfinite(g)):
             each = f", or three a world ({self.worlds})" if self.worlds > 1 else ""
             raise SimulationError(f"gravity is three finite numbers in m/s²{each}, got {value!r}")

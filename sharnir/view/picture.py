@@ -48,12 +48,8 @@ FADE = 0.98  # of the largest force seen, that is left after a picture
 WATCH_TIME, WATCH_WORK = 8.0, 1.5  # s of motion that the first view takes in; s of work that this may cost
 FIXED_COLOUR, SILVER, TERRAIN_COLOUR = (150, 155, 160), (190, 195, 200), (142, 134, 112)
 TURN_COLOUR, SLIDE_COLOUR, BALL_COLOUR, ROD_COLOUR, SPRING_COLOUR = (
-    (214, 69, 65),
-    (38, 166, 91),
-    (142, 68, 173),
-    (70, 80, 90),
-    (90, 120, 90),
-)
+    (214, 69, 65), (38, 166, 91), (142, 68, 173), (70, 80, 90), (90, 120, 90),
+)  # fmt: skip
 STICK_COLOUR, ARC, STRIPE = (120, 30, 45), (236, 188, 96), (250, 250, 250)
 ROPE_PARTS_DRAWN = 4  # parts of a segment of a rope, drawn
 FORCE_COLOUR, PRESS, NORMAL = (230, 126, 34), (192, 57, 43), (41, 128, 185)

@@ -15,29 +15,12 @@ INK, GRAY, FAINT = "#22303c", "#66737f", "#e4e8ec"
 BLUE, ORANGE, GREEN = "#2f6db5", "#e07b39", "#3a9c76"
 
 PLOT_STYLE: dict[str, Any] = {
-    "figure.dpi": 110,
-    "savefig.dpi": 110,
-    "font.size": 10.5,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": GRAY,
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 11.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.titlepad": 10,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": FAINT,
-    "grid.linewidth": 0.8,
-    "xtick.color": GRAY,
-    "ytick.color": GRAY,
-    "lines.linewidth": 1.8,
-    "lines.solid_capstyle": "round",
-    "legend.frameon": False,
-}
+    "figure.dpi": 110, "savefig.dpi": 110, "font.size": 10.5, "text.color": INK, "axes.labelcolor": INK,
+    "axes.edgecolor": GRAY, "axes.linewidth": 0.8, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.titlesize": 11.5, "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.titlepad": 10, "axes.grid": True,
+    "axes.axisbelow": True, "grid.color": FAINT, "grid.linewidth": 0.8, "xtick.color": GRAY, "ytick.color": GRAY,
+    "lines.linewidth": 1.8, "lines.solid_capstyle": "round", "legend.frameon": False,
+}  # fmt: skip
 
 
 def require() -> Any:
