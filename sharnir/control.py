@@ -254,7 +254,7 @@ def lqr(sim: Any, state_cost: Any = 1.0, input_cost: Any = 1.0, *, inputs: Itera
             f"lqr: inputs {names} cannot keep this state, or state_cost leaves out what moves off; give others"
         ) from None
     gain = np.linalg.solve(R + linear.B.T @ P @ linear.B, linear.B.T @ P @ linear.A)
-    return Regulator(gain, linear.inputs, q, v, told(sim, linear.inputs))
+    return Regulator(gain, linear.inputs, q, v, commands_of(sim, linear.inputs))
 
 
 def state_of(sim: Any) -> tuple[np.ndarray, ...]:
@@ -297,7 +297,7 @@ def stays(sim: Any, q: np.ndarray, v: np.ndarray) -> None:
         )
 
 
-def told(sim: Any, inputs: Sequence[str]) -> np.ndarray:
+def commands_of(sim: Any, inputs: Sequence[str]) -> np.ndarray:
     """Commands of now, by name."""
     found = []
     for name, part, k in map(parted, inputs):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sharnir import dynamics
-from sharnir.control import command, state_of, told, weights
+from sharnir.control import command, commands_of, state_of, weights
 from sharnir.core.misspellings import by_name, names_of
 from sharnir.errors import SceneError, SimulationError, is_positive
 
@@ -129,7 +129,7 @@ class _Search:
         self.inputs, self.n, self.m = linear.inputs, len(linear.states), len(linear.inputs)
         if not self.m:
             raise SceneError("ilqr: there is no input: no joint has one axis; name some, such as 'JOINT.effort' or 'BODY.force'")
-        self.before = told(sim, self.inputs)
+        self.before = commands_of(sim, self.inputs)
         self.Q = weights("ilqr", "state_cost", costs[0], 2 * self.n)
         self.R = weights("ilqr", "input_cost", costs[1], self.m)
         self.Qf = weights("ilqr", "final_cost", costs[2], 2 * self.n)

@@ -208,7 +208,7 @@ def _film(sim: Simulation, page: Any, duration: float, control: Callable[[Any], 
 
 
 def _recorded(recording: Path, path: Path, follow: str | None, roots: Sequence[Path], trust: bool) -> Path:
-    """The page of a recording; what it looks like is told by the scene that it was made of."""
+    """The page of a recording; its looks are those of the scene that it was made of."""
     from sharnir.view.page import Page
 
     found = recordings.Recording(recording)
@@ -362,7 +362,7 @@ def _record(
         if picture:
             if push and sim.time > push[0] - 0.5 * sim.dt:
                 push[1]()
-            for n in [1] * stride if rubbing else [stride]:  # friction tells what it took in the last step alone
+            for n in [1] * stride if rubbing else [stride]:  # dissipation is reported for the last step only
                 started = time.perf_counter()
                 sim.step(n)
                 recording.wall += time.perf_counter() - started

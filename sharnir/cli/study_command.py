@@ -57,7 +57,7 @@ def _source(name: str, dt: float | None) -> tuple[Any, Any, dict[str, Any]]:
         if made is None:
             made = make() if callable(make) else getattr(module, "sim", None)
     except Exception as error:
-        raise examples.UsageError(examples.told(error, path)) from None
+        raise examples.UsageError(examples.error_text(error, path)) from None
     if isinstance(made, Simulation):
         return *_scene_of(made, module, path), gathered(made.solver.given or {})
     if not isinstance(made, Scene):
@@ -69,7 +69,7 @@ def _source(name: str, dt: float | None) -> tuple[Any, Any, dict[str, Any]]:
 
 
 def _scene_of(sim: Simulation, module: Any, path: Path) -> tuple[Scene, Any]:
-    """The scene of a simulation that a module made; it is read from what it was told."""
+    """The scene of a simulation that a module made; it is read from its journal."""
     if callable(getattr(module, "control", None)):
         raise examples.UsageError(
             f"{path}: has a function control(sim), which a study of its scene would not call; write make(worlds), and a measure "

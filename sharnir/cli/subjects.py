@@ -49,7 +49,7 @@ def own(path: Path, dt: float | None, values: Sequence[str] = (), roots: Sequenc
         else:
             made = getattr(module, "sim", getattr(module, "scene", None))
     except Exception as error:
-        raise examples.UsageError(examples.told(error, path)) from None
+        raise examples.UsageError(examples.error_text(error, path)) from None
     if isinstance(made, Scene | Model):
         return Simulation(made, dt or 1e-3), module
     if not isinstance(made, Simulation):

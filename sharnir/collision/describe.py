@@ -116,7 +116,7 @@ class ContactScene:
     def add_body(
         self, name: str, collide: Any, shapes: Any, material: Any, group: Any, surface_velocity: Any
     ) -> None:  # fmt: skip
-        """What `Scene.add_body` was told about contact."""
+        """What `Scene.add_body` was given about contact."""
         who = f"body {name!r}"
         if collide is not None and not isinstance(collide, bool):
             raise SceneError(f"{who}: collide is True, False or None, got {collide!r}")

@@ -131,7 +131,7 @@ def landed(m: Manifold, u: vec3, t: real, share: real) -> Manifold:
 def wheel_on_plane(
     s: wp.array(dtype=Collision), a: int, b: int, A: Solid, B: Solid, bound: real, w: int
 ) -> tuple[Manifold, bool]:
-    """`collide_pair` of a plane and a disc where that is soon told; and whether it is."""
+    """`collide_pair` of a plane and a disc, where a quick test decides it; and whether it does."""
     dt = s[0].dt[0]
     margin = wp.length(relative_velocity_at(s, a, b, B.x, w)) * dt + wp.length(s[0].spin[b, w] - s[0].spin[a, w]) * bound * dt
     if margin <= MARGIN:

@@ -94,7 +94,7 @@ class Solver:
         self._watched: Any = None  # the guard, on the device, and the graph that has it look
         self._begins: Any = None
         self._spread = False  # whether threads of bodies, not only of worlds, find what the guard needs after steps
-        self._looks_first = True  # whether the guard looks before every call; else steps tell it of worlds that were changed
+        self._looks_first = True  # whether the guard looks before every call; else steps report worlds that were changed
         self._guards_own: dict[str, Any] = {}
         self.alarm = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
         self._tally = Tally()
@@ -156,7 +156,7 @@ class Solver:
         return None
 
     def _told_of_contacts(self) -> tuple[Any, Any]:
-        """What `Watch.taken` and `Watch.unsolved` say, if steps tell."""
+        """Arrays for `Watch.taken` and `Watch.unsolved`, if steps fill them."""
         none = wp.zeros(0, dtype=real, device=self.device)
         return none, none
 

@@ -191,7 +191,7 @@ def save_motion(g: wp.array(dtype=Watch), w: int, at_pose: int) -> None:
 
 
 @wp.func
-def tell(g: wp.array(dtype=Watch), w: int, what: int, which: int, figure: real, scale: real) -> None:
+def raise_alarm(g: wp.array(dtype=Watch), w: int, what: int, which: int, figure: real, scale: real) -> None:
     """Raise an alarm, once where it is a warning; a world that has diverged is marked."""
     if g[0].counts[TOLD, w] & what != 0:
         return
@@ -237,9 +237,9 @@ def look_at_gaps(g: wp.array(dtype=Watch), w: int) -> int:
                 joint = k
     g[0].sums[SUM_GAP, w] = wp.max(g[0].sums[SUM_GAP, w], most)
     if not worst <= real(1.0):
-        tell(g, w, TORN_APART, joint, figure, real(1.0))
+        raise_alarm(g, w, TORN_APART, joint, figure, real(1.0))
     elif worst > WARNED:
-        tell(g, w, OPEN_GAP, joint, figure, WARNED)
+        raise_alarm(g, w, OPEN_GAP, joint, figure, WARNED)
     return blame(g, w, BAD_JOINT, worst / OPEN_JOINT)
 
 
@@ -293,9 +293,9 @@ def look_at_ropes(g: wp.array(dtype=Watch), w: int) -> int:
                     rope = k
     g[0].sums[STRETCH, w] = wp.max(g[0].sums[STRETCH, w], worst)
     if not worst <= real(1.0):
-        tell(g, w, TORN_APART, g[0].joints.count + rope, worst, real(1.0))
+        raise_alarm(g, w, TORN_APART, g[0].joints.count + rope, worst, real(1.0))
     elif worst > WARNED:
-        tell(g, w, OPEN_GAP, g[0].joints.count + rope, worst, WARNED)
+        raise_alarm(g, w, OPEN_GAP, g[0].joints.count + rope, worst, WARNED)
     return blame(g, w, BAD_ROPE, worst / OPEN_JOINT)
 
 
@@ -526,7 +526,7 @@ def look_at_turns(g: wp.array(dtype=Watch), w: int) -> None:
             body = b
     most = wp.sqrt(most) * g[0].dt[0]
     if most > FAR_TURN:
-        tell(g, w, FAST_TURNS, body, most, FAR_TURN)
+        raise_alarm(g, w, FAST_TURNS, body, most, FAR_TURN)
 
 
 @wp.func
@@ -669,12 +669,12 @@ def energy_test(energy_of: Any, work_of: Any, bound_of: Any, touching: bool) -> 
         if drift * STOP > DRIFT_WARNED:
             g[0].counts[TROUBLE, w] = PERSISTS
         if not drift <= real(1.0):
-            tell(g, w, ENERGY, 0, wp.max(g[0].sums[DRIFT, w], g[0].sums[TOTAL, w]), g[0].sums[SUM_SCALE, w])
+            raise_alarm(g, w, ENERGY, 0, wp.max(g[0].sums[DRIFT, w], g[0].sums[TOTAL, w]), g[0].sums[SUM_SCALE, w])
         if g[0].cayley == 1:
             look_at_turns(g, w)
         reach = FAST_SPEED * g[0].extent / dt
         if not fastest <= reach * reach:
-            tell(g, w, TOO_FAST, fastest_body(g, w), wp.sqrt(fastest), reach)
+            raise_alarm(g, w, TOO_FAST, fastest_body(g, w), wp.sqrt(fastest), reach)
         slow = wp.length(g[0].gravity[w]) * dt
         allowed = ENERGY_GAIN * (kinetic + elastic + wp.abs(given)) + STEP_GAIN * g[0].weight * slow * slow + rounding
         allowed = allowed + g[0].weight * STILL_SPEED * STILL_SPEED * g[0].extent * g[0].extent

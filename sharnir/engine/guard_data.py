@@ -79,7 +79,7 @@ ENERGY_ROUNDING = wp.constant(real(1.0e4 * EPSILON))  # relative to the energies
 class Tally:
     """Counts and sums over all steps, kept by kernels and by the guard."""
 
-    alarm: wp.array(dtype=wp.int32)  # [world] bits that were not told yet
+    alarm: wp.array(dtype=wp.int32)  # [world] bits that were not reported yet
     counts: wp.array2d(dtype=wp.int32)  # [COUNTS, world]
     sums: wp.array2d(dtype=real)  # [SUMS, world]
 
@@ -169,8 +169,8 @@ class Watch:
     contacts: Contacts
     blow: wp.array2d(dtype=vec3)  # [point, world] N·s, impulse of impacts
     slip: wp.array2d(dtype=vec3)  # [point, world] m/s
-    bend: wp.array2d(dtype=real)  # [point, world] m, what turning adds to a gap beyond its first order; none if not told
-    unsolved: wp.array(dtype=real)  # [world] error of laws that their solver left, relative; none where it does not tell
+    bend: wp.array2d(dtype=real)  # [point, world] m, what turning adds to a gap beyond its first order; or no rows
+    unsolved: wp.array(dtype=real)  # [world] error of laws that their solver left, relative; none if it does not report it
     taken: wp.array(dtype=real)  # [world] J, that impacts took in the last step; none where slips are not those of its end
     rope: RopeWatch
     last_position: wp.array2d(dtype=vec3)  # [body, world] as the guard saw them last
@@ -179,6 +179,6 @@ class Watch:
     spread: wp.int32  # 1: a kernel with a thread per body has looked at bodies, and left what it found in
     found: wp.array2d(dtype=real)  # [OF_BODY of all bodies, world]
     strict: wp.array(dtype=wp.int32)  # 1: a world that has diverged is marked in `State.failed`, and stops
-    alarm: wp.array(dtype=wp.int32)  # [world] bits that were not told yet
+    alarm: wp.array(dtype=wp.int32)  # [world] bits that were not reported yet
     counts: wp.array2d(dtype=wp.int32)  # [COUNTS, world]
     sums: wp.array2d(dtype=real)  # [SUMS, world]

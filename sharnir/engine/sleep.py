@@ -3,7 +3,7 @@
 A free body is idle since it was last anchored (`collision.still`): since then it has not moved by a micrometre. A body of a
 mechanism, which may turn round slowly, is idle while it is also slower than 1e-7 of the scene's speed, and its drives do not
 change; so is a rope. When all of an island, which joints, springs, gears, cables and contacts join, has been idle for half a
-second, and none of its drives is told to move, it sleeps: it has no velocity and takes no kick, to others it is fixed, its
+second, and no drive of it is commanded to move, it sleeps: it has no velocity and takes no kick, to others it is fixed, its
 joints and points keep their impulses. Where there are ropes, and where nothing acts on joints, a world sleeps as a whole or not
 at all. A world in which all sleep does nothing but wait. What wakes a body wakes its island: what a caller does to it, or
 commands of its joints, other parameters, gravity or wind, a support that moves, and a moving body that touches it, or did.
@@ -462,7 +462,7 @@ def find_islands(r: wp.array(dtype=Rest), w: int) -> None:
 
 @wp.func
 def find_busy(r: wp.array(dtype=Rest), w: int) -> None:
-    """Islands that stay awake: of which a body has moved of late, or is led, or is told to move."""
+    """Islands that stay awake: of which a body has moved of late, or is led, or has a drive that is commanded to move."""
     for b in range(r[0].bodies.count):
         if r[0].bodies.motion[b] == DYNAMIC and r[0].contacts.asleep[b, w] == AWAKE and r[0].contacts.idle[b, w] < r[0].after[0]:
             r[0].busy[r[0].island[b, w], w] = 1

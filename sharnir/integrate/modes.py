@@ -305,7 +305,7 @@ def meet_friction(m: wp.array(dtype=Motion), j: int, head: int, w: int, slow: re
 
 @wp.func
 def reclassify(m: wp.array(dtype=Motion), w: int, slow: real) -> None:
-    """Modes that the state itself tells: what has come to rest may be held, what has reached a limit touches or strikes it.
+    """Modes that follow from the state itself: what has come to rest may be held, what has reached a limit touches or strikes it.
 
     `slow` is the speed below which a vector that turns back counts as at rest: it passes near zero, not through it.
     """

@@ -104,7 +104,7 @@ class Beside:
         return self.get(name)
 
     def namespaced(self, _name: str) -> Beside:
-        """Names inside a name are not told apart."""
+        """Names inside a name are not distinguished."""
         return self
 
     def keys(self) -> list[str]:

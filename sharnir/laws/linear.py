@@ -78,7 +78,7 @@ def one_response(s: Any, i: int, w: int, x: int) -> real:
 
 @wp.func
 def soften_axes(s: Any, i: int, w: int, spring: real) -> int:
-    """Into laws.mean: how far a link takes the laws of its axes at the mean (`prepare.share_of_mean`); 1 if any is not altogether."""
+    """Into laws.mean: how far a link takes its axes' laws at the mean (`prepare.share_of_mean`); 1 if any is not altogether."""
     n = s[0].tree.row[i].v_size
     v0 = s[0].tree.row[i].v_start
     found = int(0)

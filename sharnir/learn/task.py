@@ -117,8 +117,8 @@ class Worlds:
     def set_effort(self, columns: Any, values: Any) -> None:
         """Forces (N, N·m) on free axes of joints, (worlds, columns), `columns` being indices into `qd`; until changed."""
         if self.tensors:
-            told = self._tensor(self.sim.commands, "joint_force")
-            told[:, columns] = self.array(values).to(told.dtype)
+            target = self._tensor(self.sim.commands, "joint_force")
+            target[:, columns] = self.array(values).to(target.dtype)
             arrays.efforts_written(self.sim)
             return
         if self._effort is None:
@@ -127,16 +127,16 @@ class Worlds:
         self.sim.effort = self._effort
 
     def set_target(self, what: str, columns: Any, values: Any) -> None:
-        """What drives are told ("position", "velocity", "torque" or "voltage"), (worlds, columns)."""
-        told = self._told(what)
-        told[:, columns] = self.array(values).to(told.dtype) if self.tensors else values
+        """Targets of drives ("position", "velocity", "torque" or "voltage"), (worlds, columns)."""
+        target = self._targets(what)
+        target[:, columns] = self.array(values).to(target.dtype) if self.tensors else values
 
     def target(self, what: str, columns: Any) -> Any:
-        """(worlds, columns) what drives are told now; a copy."""
-        return self._told(what)[:, columns]
+        """(worlds, columns) targets of drives now; a copy."""
+        return self._targets(what)[:, columns]
 
-    def _told(self, what: str) -> Any:
-        """(worlds, speeds) what all drives are told; to be written."""
+    def _targets(self, what: str) -> Any:
+        """(worlds, speeds) targets of all drives; to be written."""
         given = getattr(self.sim.target, what)  # from now on the simulation looks whether it was written
         if self.tensors:
             return self._tensor(self.sim.commands, "voltage" if what == "voltage" else f"servo_{what}")

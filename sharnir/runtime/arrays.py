@@ -77,7 +77,7 @@ class Idle:
 
 
 class Lent:
-    """An array that was handed out to be written, and what to do when it was: it is told what stood there before.
+    """An array that was handed out to be written, and a function that is called with its former values when it was.
 
     On a GPU nobody looks: it counts as written at every look.
     """
@@ -195,7 +195,7 @@ def warn_beyond_limits(sim: Owner, q: np.ndarray, worlds: np.ndarray, joint: int
             first, last = (end[row, w if end.shape[1] > 1 else 0] for end in (low, high))
             where = f" in world {worlds[w]}" * (sim.worlds > 1)
             words = f"joint {view.name!r}: position {values[row, w]:.6g}{where} lies beyond its limits {first:g} to {last:g}"
-            words += "; steps push it back: choose a position within them, or set joint.limit first (told once)"
+            words += "; steps push it back: choose a position within them, or set joint.limit first (reported once)"
             warnings.warn(words, SceneWarning, stacklevel=callers_level())
 
 
@@ -374,7 +374,7 @@ def _target(name: str, doc: str) -> Any:
 
 
 class Targets(Bound):
-    """What the drives of all joints are told, in the order of `sim.qd`; write into them, or assign them as a whole."""
+    """Targets of the drives of all joints, in the order of `sim.qd`; write into them, or assign them as a whole."""
 
     __slots__ = ("_sim", "_views")
 
@@ -476,7 +476,7 @@ class ArrayAccess:
 
     @property
     def target(self) -> Targets:
-        """What the drives of all joints are told, in the order of `qd`: position, velocity, torque, voltage; to be written."""
+        """Targets of the drives of all joints, in the order of `qd`: position, velocity, torque, voltage; to be written."""
         return self._target
 
     @property

@@ -135,7 +135,7 @@ def put_parameters(sim: Owner, given: dict[str, np.ndarray]) -> None:
         _describe_axes(sim)
         sim._rebuild()
         sim._acts_changed()
-    parameters.told(sim)
+    parameters.note_change(sim)
 
 
 def _describe_axes(sim: Owner) -> None:
@@ -175,14 +175,14 @@ def pack(description: dict[str, Any], arrays: dict[str, np.ndarray], level: int 
     """A description and arrays as bytes with a head."""
     whole = {n: np.ascontiguousarray(a) for n, a in arrays.items()}
     listed = [[name, a.dtype.str, list(arrays[name].shape)] for name, a in whole.items()]
-    told = json.dumps(description | {"arrays": listed}).encode()
+    text = json.dumps(description | {"arrays": listed}).encode()
     body = zlib.compress(b"".join(a.tobytes() for a in whole.values()), level)
-    digest = _digest(len(told), len(body), told, body)
-    return SAVE_HEAD.pack(SAVE_MAGIC, SAVE_FORMAT, len(told), len(body), digest) + told + body
+    digest = _digest(len(text), len(body), text, body)
+    return SAVE_HEAD.pack(SAVE_MAGIC, SAVE_FORMAT, len(text), len(body), digest) + text + body
 
 
-def _digest(told: int, packed: int, *parts: bytes | memoryview) -> bytes:
-    h = hashlib.blake2b(SAVE_HEAD.pack(SAVE_MAGIC, SAVE_FORMAT, told, packed, b""), digest_size=40)
+def _digest(text: int, packed: int, *parts: bytes | memoryview) -> bytes:
+    h = hashlib.blake2b(SAVE_HEAD.pack(SAVE_MAGIC, SAVE_FORMAT, text, packed, b""), digest_size=40)
     for part in parts:
         h.update(part)
     return h.digest()
@@ -192,16 +192,16 @@ def unpack(data: bytes, who: str, most: int = MAX_SPARE) -> tuple[dict[str, Any]
     """What `pack` was given; an error that says why where the bytes are not whole, or unpack to more than `most` bytes."""
     if len(data) < SAVE_HEAD.size or data[:8] != SAVE_MAGIC:
         raise SimulationError(f"{who}: is no checkpoint of sharnir (it begins with {data[:8]!r})")
-    _, version, told, packed, digest = SAVE_HEAD.unpack_from(data)
+    _, version, text, packed, digest = SAVE_HEAD.unpack_from(data)
     if version != SAVE_FORMAT:
         raise SimulationError(f"{who}: is a checkpoint of version {version}; allowed: {SAVE_FORMAT}, written since sharnir 0.3.0")
-    if len(data) != SAVE_HEAD.size + told + packed:
-        raise SimulationError(f"{who}: is damaged: {len(data)} bytes, {SAVE_HEAD.size + told + packed} announced")
+    if len(data) != SAVE_HEAD.size + text + packed:
+        raise SimulationError(f"{who}: is damaged: {len(data)} bytes, {SAVE_HEAD.size + text + packed} announced")
     view = memoryview(data)
-    if _digest(told, packed, view[SAVE_HEAD.size : SAVE_HEAD.size + told], view[SAVE_HEAD.size + told :]) != digest:
+    if _digest(text, packed, view[SAVE_HEAD.size : SAVE_HEAD.size + text], view[SAVE_HEAD.size + text :]) != digest:
         raise SimulationError(f"{who}: is damaged: its check does not fit")
     try:
-        description = decode(view[SAVE_HEAD.size : SAVE_HEAD.size + told], max_bytes=MAX_TOLD)
+        description = decode(view[SAVE_HEAD.size : SAVE_HEAD.size + text], max_bytes=MAX_TOLD)
         listed = [read_array(item) for item in description.items("arrays", MAX_TOLD)]
     except MessageError as error:
         raise SimulationError(f"{who}: is damaged: {error}") from None
@@ -211,7 +211,7 @@ def unpack(data: bytes, who: str, most: int = MAX_SPARE) -> tuple[dict[str, Any]
     if sum(sizes) > most:
         raise SimulationError(f"{who}: unpacks to {sum(sizes)} bytes; allowed: {most}")
     try:
-        body = zlib.decompressobj().decompress(view[SAVE_HEAD.size + told :], max(1, sum(sizes) + 1))
+        body = zlib.decompressobj().decompress(view[SAVE_HEAD.size + text :], max(1, sum(sizes) + 1))
     except zlib.error as error:
         raise SimulationError(f"{who}: is damaged: {error}") from None
     if len(body) != sum(sizes):

@@ -1,4 +1,4 @@
-"""What a simulation tells of contacts: points, forces, events; and room for more of them."""
+"""Contacts of a simulation: points, forces, events; and room for more of them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ContactPoints(Spelled):
 
 @dataclass
 class Watched:
-    """Two bodies whose touch is told of."""
+    """Two bodies whose contact calls functions when it begins and ends."""
 
     bodies: frozenset[str]
     begin: Callable[[], None] | None
@@ -188,7 +188,7 @@ class ContactMonitor:
     # ---- after a step ----
 
     def after(self) -> None:
-        """Tell of what began or ended; make room before there is too little of it."""
+        """Call functions for contacts that began or ended; make room before it runs out."""
         if self._count is not None and self._lost is not None:
             most, lost = (self._count[0], self._lost[0]) if len(self._count) == 1 else (self._count.max(), self._lost.max())
             if lost or most > self._full:

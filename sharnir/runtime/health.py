@@ -79,7 +79,7 @@ def health(sim: Owner) -> Health:
 
 
 def failure(sim: Owner, code: int, seen: str) -> SimulationError:
-    """What a failed step is told by; `code` as in `State.failed`, `seen` what the guard saw."""
+    """How a failed step is reported; `code` as in `State.failed`, `seen` what the guard saw."""
     t = sim.time
     if code >= DIVERGED:
         return DivergenceError(

@@ -97,9 +97,9 @@ class Linearizer:
         state = sim.state
         if sim._state.resting.numpy().any():  # what sleeps has no steps to differentiate
             sim.solver.wake(sim._state)
-        told = self.directions.follow()
-        if NOT_FOUND in told:
-            w = f" in world {int(np.flatnonzero(told == NOT_FOUND)[0])}" if sim.worlds > 1 else ""
+        marks = self.directions.follow()
+        if NOT_FOUND in marks:
+            w = f" in world {int(np.flatnonzero(marks == NOT_FOUND)[0])}" if sim.worlds > 1 else ""
             words = f"the next step does not converge as a whole{w}; take a smaller dt than {sim.dt:g} s"
             raise SimulationError(f"linearize: {words}")
         both = self.directions.results[self.where]
@@ -113,9 +113,9 @@ class Linearizer:
             both[:, :, own] = both[:, :, own] @ np.linalg.inv(before)
             both[:, own] = after @ both[:, own]
         if sim.worlds == 1:
-            both, stops = both[0], bool(told[0])
+            both, stops = both[0], bool(marks[0])
         else:
-            stops = told != 0
+            stops = marks != 0
         A, B = both[..., : 2 * self.n], both[..., 2 * self.n :]
         return Linearization(A, B, self.states, self.inputs, stops)
 
@@ -161,7 +161,7 @@ def speed_names(sim: Owner, links: Any) -> tuple[str, ...]:
 
 
 def efforts(sim: Owner, places: Sequence[Any]) -> list[str]:
-    """Inputs unless told: the efforts of all joints with one axis."""
+    """Inputs unless given: the efforts of all joints with one axis."""
     from sharnir.engine.tree.forest import ONE_AXIS
 
     kinds, single = sim.model.joint_kinds, {p.joint for p in places if p.kind in ONE_AXIS}

@@ -128,7 +128,7 @@ class Values:
 
 
 class Observer:
-    """Looks at a running simulation every few steps, from `with` to its end; it is told of steps before and after them."""
+    """Looks at a running simulation every few steps, from `with` to its end; it is called before and after steps."""
 
     __slots__ = ("_every", "_left", "_sim")
     _every: int
@@ -230,7 +230,7 @@ def sources(sim: Owner, word: str) -> dict[str, Callable[[], Any]]:
         if field not in readable:
             raise SimulationError(f"record: {kind} {name!r} has no {value!r}; allowed: {', '.join(readable)}")
         out[f"{kind}/{name}.{value}"] = lambda view=view, field=field: plain(getattr(view, field))  # type: ignore[misc]
-        out[f"{kind}/{name}.{value}"]()  # tells now what cannot be read
+        out[f"{kind}/{name}.{value}"]()  # raises now if something cannot be read
     return out
 
 

@@ -99,7 +99,7 @@ def checked(
 
 
 def write(sim: Owner, struct: Any, name: str, row: int, values: np.ndarray) -> None:
-    """Give a row of a table values (1 or worlds, …); solvers are told."""
+    """Give a row of a table values (1 or worlds, …); the solver takes it up."""
     array = getattr(struct, name)
     with LOCK:
         sim._settled()  # with what acted in the step that led here
@@ -107,11 +107,11 @@ def write(sim: Owner, struct: Any, name: str, row: int, values: np.ndarray) -> N
         if new is not array:
             setattr(struct, name, new)
             sim._rebuild()
-    told(sim)
+    note_change(sim)
 
 
-def told(sim: Owner) -> None:
-    """What was changed may give energy; the next step has half a kick of the old values, half of the new."""
+def note_change(sim: Owner) -> None:
+    """After a parameter was changed: it may give energy, and the next step has half a kick of the old values, half of the new."""
     sim.solver.begin_anew(sim.state)
     sim.solver.wake(sim.state)
     sim._versions[1] += 1
@@ -165,7 +165,7 @@ def _keep_spin(sim: Owner, body: int, change: Any) -> None:
         change()
         view._put_spin(spin)
         sim._rebuild()
-    told(sim)
+    note_change(sim)
 
 
 # ---- points on bodies, the same in all worlds ----
@@ -391,7 +391,7 @@ def _in_both(
             shift(start[snapshots.FRAME_NAMES[0]], start[snapshots.FRAME_NAMES[2]])
         sim._start = start
         sim._rebuild()
-    told(sim)
+    note_change(sim)
     sim.changed()
 
 
@@ -471,7 +471,7 @@ def randomize(sim: Owner, seed: int, spreads: dict[str, float], among: tuple[int
             _vary(sim, what, spreads[what], draw)
         sim._rebuild()
         set_spin(sim.model, sim._state, spin)
-    told(sim)
+    note_change(sim)
     sim.changed()
 
 

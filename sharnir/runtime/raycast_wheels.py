@@ -1,4 +1,4 @@
-"""Cast wheels of a running simulation: what they do, and what they are told."""
+"""Raycast wheels of a running simulation: their state and their commands."""
 
 from __future__ import annotations
 

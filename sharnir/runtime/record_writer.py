@@ -230,7 +230,7 @@ class Recorder:
             self._drain()
             self._writer.close()
             self._stream.close()
-        except OSError as error:  # a full disk: told at the end, the simulation goes on
+        except OSError as error:  # a full disk: reported at the end; the simulation continues
             self._error = error
             self._queue.clear()
 
@@ -254,7 +254,7 @@ class Recorder:
         since, passed = self._elapsed
         return self._start + int(round(1e9 * (passed + (self.steps - since) * self._given[0])))
 
-    # ---- told by the simulation ----
+    # ---- called by the simulation ----
 
     def due(self) -> int:
         """Steps until the next poses are kept."""

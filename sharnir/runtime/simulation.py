@@ -196,8 +196,8 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         # whether arrays of bodies are lent, and which of the joints' coordinates and speeds in the state are those of now
         self._bodies_lent, self._read, self._known = False, READ_NOTHING, READ_NOTHING
         self._lent: list[Lent] = []  # arrays that a user may write
-        self._logs: list[Any] = []  # what is told of every step: recordings and videos
-        self._recorder: Any = None  # the one of them that is told when the state is read
+        self._logs: list[Any] = []  # recordings and videos, called at every step
+        self._recorder: Any = None  # the one of them that is called when the state is read
         self._versions = [0, 0]  # how often the state was changed from outside, and parameters were or all of it was put back
         self._pace = 0.0  # s, that a step took of late
         self._epoch = 0.0  # s, at which the device's clock began: steps do not depend on what a user calls the time

@@ -360,7 +360,7 @@ class SplitSimulation(Simulation):
 
     @property
     def target(self) -> Any:
-        """What drives are told; assign `position`, `velocity`, `torque`, `voltage` as a whole."""
+        """Targets of the drives; assign `position`, `velocity`, `torque`, `voltage` as a whole."""
         return Gathered(self, [part.target for part in self.parts])
 
     def frame(self, name: str) -> Any:

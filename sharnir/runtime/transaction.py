@@ -1,4 +1,4 @@
-"""Steps that are made whole or not at all: what was is kept, a step that fails is taken back and told of."""
+"""Steps as transactions: the former state is kept; a step that fails is rolled back and reported."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class Transaction:
         return report
 
     def _attend(self, n: int, how: dict[str, Any]) -> None:
-        """After some steps of which one failed, or is to be told of."""
+        """After some steps of which one failed, or is to be reported."""
         sim = self._sim
         code = int(self._failed[0])
         if code == 0:

@@ -92,7 +92,7 @@ class BodyView(Bound):
             raise SimulationError(f"body {self.name!r} is fixed: its {what} cannot be set")
 
     def _put(self, field: str, value: np.ndarray) -> None:
-        """Write to an array of the state, which the guard is told of."""
+        """Write to an array of the state; the guard starts from it."""
         self._sim._moving.put(field, self._i, value)
         self._sim.changed()
 
@@ -307,7 +307,7 @@ class BodyView(Bound):
         if what == "torque" and np.any(value):
             self._solid("torque")
         name = f"{what}_once" if once else what
-        with np.errstate(over="ignore"):  # of a sum that is not finite the step will tell
+        with np.errstate(over="ignore"):  # the step reports a sum that is not finite
             already = getattr(self._sim._commands, name)[self._i].astype(float) if once else 0.0
             self._sim._commands.put(name, self._i, value + already)
         self._sim._forced = True

@@ -311,7 +311,7 @@ class Inputs(Mapping[str, Any]):
         if name not in self._reported and (limited != numbers).any():
             self._reported.add(name)
             warnings.warn(
-                f"input {name!r} is limited to {given.low:g} … {given.high:g}, got {value!r} (told once)",
+                f"input {name!r} is limited to {given.low:g} … {given.high:g}, got {value!r} (reported once)",
                 StepWarning,
                 stacklevel=stacklevel,
             )

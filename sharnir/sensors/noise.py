@@ -85,7 +85,7 @@ class Noise(Checked):
 
 NO_NOISE = Noise()
 FAULTS = ("frozen", "dropout", "bias", "noise")
-"""How a sensor fails: it stays where it is, tells nothing (NaN), is off by a constant, or errs more."""
+"""How a sensor fails: it freezes, reads NaN, has a constant bias, or more noise."""
 
 
 class Reading:

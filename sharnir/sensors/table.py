@@ -1,4 +1,4 @@
-"""Sensors of a scene: what `scene.add_sensor` may be told, and all of them in a running simulation."""
+"""Sensors of a scene: options of `scene.add_sensor`, and all sensors of a running simulation."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _check(who: str, kind: str, options: dict[str, Any]) -> None:
 
 
 class Sensors(Mapping[str, Sensor]):
-    """The sensors of a simulation by name. It is told of steps, and reads those that are due."""
+    """The sensors of a simulation by name. Called after steps, it reads those that are due."""
 
     def __init__(self, sim: Owner, described: dict[str, SensorDescription]) -> None:
         self._sim, self._dt = sim, 0.0

@@ -46,7 +46,7 @@ def _motor(sim: Owner, name: str) -> tuple[Callable[[], None], Repair]:
 
 
 def _brake(sim: Owner, name: str) -> tuple[Callable[[], None], Repair]:
-    """A joint holds as if welded, whatever the brake is told."""
+    """A joint holds as if welded, whatever the brake's command."""
     joint = sim.joint(name)
     kept = joint.friction
 
@@ -83,7 +83,7 @@ def _input(sim: Owner, name: str) -> tuple[Callable[[], None], Repair]:
 
 
 def _sensor(how: str) -> Callable[..., tuple[Callable[[], None], Repair]]:
-    """A sensor stays where it is, tells nothing (NaN), is off by a size, or errs more by a size."""
+    """A sensor freezes, reads NaN, has a bias of a given size, or more noise of a given size."""
 
     def failure(sim: Owner, name: str, size: Any) -> tuple[Callable[[], None], Repair]:
         sensor = sim.sensor(name)

@@ -1,7 +1,7 @@
 """A simulation at the pace of the wall clock.
 
     rt = sh.RealTime(sim, rate=500)
-    rt.run(10.0)                                   # here, for 10 s; rt.statistics tells how it went
+    rt.run(10.0)                                   # here, for 10 s; rt.statistics has its timing
     with rt:                                       # or in a thread of its own
         rt.post(lambda sim: sim.body("load").apply_force((0, 0, 10)))
         frame = rt.latest()

@@ -22,7 +22,7 @@ Owner = Any
 PAST_EVERY, PAST_KEPT = 0.25, 240  # s between pictures of the past, and how many
 PULL_TIME = 0.15  # s, in about which a pulled body follows
 MOST_PULL = 5.0  # times the weight of all that moves (or 9.81 m/s² of it): the bound of a pull
-EVENTS_SHOWN = 12  # events that are told
+EVENTS_SHOWN = 12  # events that are shown
 PULL_COLOUR = (230, 126, 34)
 
 
@@ -180,7 +180,7 @@ class OperatorActions:
         if self.past.go_back(seconds):
             self.sim.inputs.note("back", "", seconds)
 
-    # ---- what is told ----
+    # ---- status ----
 
     def look(self, worlds: int) -> Any:
         """A copy, with the contacts of so many worlds, and what is pulled: body, point in its frame, goal."""

@@ -1,4 +1,4 @@
-"""Statistics of a loop that runs for hours: histograms of a fixed size, and what is told of them."""
+"""Statistics of a loop that runs for hours: histograms of a fixed size, and summaries of them."""
 
 from __future__ import annotations
 

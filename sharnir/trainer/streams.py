@@ -1,4 +1,4 @@
-"""Frames sent to others, latest wins, and commands taken from them: over UDP and over a WebSocket, on this machine unless told.
+"""Frames sent to others, latest wins, and commands taken from them: over UDP and over a WebSocket, on this machine by default.
 
     stream = Stream(rt, websocket=8090, udp="127.0.0.1:5005", token="secret")
     ...

@@ -174,7 +174,7 @@ class Sliders:
                 most = max(most, 2 * abs(now))
                 ends = self._range(joint, i, now) if what == "position" else (-most, most)
                 get, put = partial(read, joint.drive, what, i), self._doing("drive", name, what, i)
-                out.append((label, ends, get, put, f"{what} that the drive is told, {unit}"))
+                out.append((label, ends, get, put, f"{what} commanded to the drive, {unit}"))
         for k, name in enumerate(sim.model.ropes.names if sim.model.ropes is not None else ()):
             if sim.model.ropes.described[k].reel >= 0 and sim.model.ropes.described[k].winch is None:
                 most = float(f"{0.2 * sim.model.ropes.described[k].lengths.sum():.2g}")

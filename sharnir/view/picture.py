@@ -283,7 +283,7 @@ class Picture:
         model = sim.model
         place, turn, _ = poses(sim, world)
         self.handles: dict[str, Any] = {}
-        self._shown = np.full((len(place), 7), np.inf)  # m: where bodies were last told to be; rotations times the size
+        self._shown = np.full((len(place), 7), np.inf)  # m: where bodies were last drawn; rotations times the size
         self._moving: list[tuple[int, Any]] = []
         for i, (mesh, colour) in looks.bodies.items():
             name, at = f"{root}/bodies/{safe(looks.names[i])}", {"position": place[i], "wxyz": turn[i, [3, 0, 1, 2]]}
@@ -497,7 +497,7 @@ def tension_colours(pulls: np.ndarray, most: float) -> np.ndarray:
 
 
 def legend(layers: Layers, forces: Scale, pulls: Scale) -> str:
-    """What arrows and colours of the layers that are shown mean, as HTML; nothing where there is nothing to tell."""
+    """What arrows and colours of the layers that are shown mean, as HTML; empty if nothing is shown."""
     rows: list[tuple[str, str]] = []
     per_length = f"1 m is {forces.force_per_length:g} N" if forces.most > 0 else "none yet"
     if layers.forces:

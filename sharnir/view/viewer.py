@@ -114,8 +114,8 @@ class Viewer(Checked):
         self._stop, self._stands = threading.Event(), True
         self._rates = (0.0, 0.0)  # steps a second, real-time factor
         self._told = self._drawn = -math.inf
-        self._since = (time.perf_counter(), sim.time, 0)  # wall time, simulated time, steps since the rates were told
-        self._paced = 0.0  # the speed that the loop was told
+        self._since = (time.perf_counter(), sim.time, 0)  # wall time, simulated time, steps since the rates were shown
+        self._paced = 0.0  # the speed that the loop was given
         self.pace = ""
         """How the loop keeps its deadlines, in words."""
         self.layers = Layers()

@@ -190,7 +190,7 @@ def count_joint_turns(s: wp.array(dtype=Step), k: int, w: int) -> None:
     for i in range(s[0].joints.v_size[k] - turns, s[0].joints.v_size[k]):
         at = s[0].joints.q_start[k] + i
         near = s[0].state.q[at, w]
-        if wp.length_sq(turn) > real(1.0):  # a slower one is told by the last angle alone
+        if wp.length_sq(turn) > real(1.0):  # for a slower one the last angle is enough
             _d, n = free_axis(s[0].joints, k, i, pose)
             near = near + wp.dot(n, turn)
         s[0].state.q[at, w] = coordinate(s[0].joints, k, i, pose, near)
@@ -451,7 +451,7 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
         per_metre = s[0].settings.per_metre[0]
         done = int(solve.done[w])
         cap = wp.min(s[0].settings.iterations[which], done + s[0].settings.sweeps[which])
-        if which == VELOCITIES and done > cap:  # made up and put away
+        if which == VELOCITIES and done > cap:  # this world already converged in an earlier launch
             return
         largest = real(0.0)
         goal = tolerance * tolerance

@@ -20,7 +20,7 @@ from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.runtime.log import sources
 from sharnir.trainer.failures import fail
 
-# The Simulation; an exercise is told what to do with it, and does not make it.
+# The Simulation; an exercise uses it, and does not make it.
 Owner = Any
 Measure = str | Callable[[Any], float]
 KEPT_EVERY = 0.05  # s between values that are kept

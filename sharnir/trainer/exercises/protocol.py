@@ -37,7 +37,7 @@ def write(protocol: Any, path: Any) -> Path:
     marks = [t for t, _title, _points in p.faults]
     plots = "".join(f"<figure style='margin:0'>{plot(n, p.times, v, bands.get(n), marks)}</figure>" for n, v in p.curves.items())
     events = "".join(
-        f"<tr><td>{x.time:.2f} s</td><td>{_(x.kind)}</td><td>{_(x.name)}</td><td>{_(told(x.value))}</td><td>{_(x.by)}</td></tr>"
+        f"<tr><td>{x.time:.2f} s</td><td>{_(x.kind)}</td><td>{_(x.name)}</td><td>{_(shown(x.value))}</td><td>{_(x.by)}</td></tr>"
         for x in p.events[-400:]
     )
     page = f"""<!doctype html><html lang="en"><head><meta charset="utf-8">
@@ -59,7 +59,7 @@ def _(words: Any) -> str:
     return html.escape(str(words))
 
 
-def told(value: Any) -> str:
+def shown(value: Any) -> str:
     """A value of an event in few words."""
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
