@@ -13,7 +13,7 @@ from sharnir.core.types import EPSILON, alone, load_modules, real, vec3
 from sharnir.engine.base import Report, Solver, check_iterations, gravity_of, need_ropes, with_ropes, write
 from sharnir.engine.guard_data import Watch
 from sharnir.engine.sequential import bodies, prepare, sweeps
-from sharnir.engine.sequential.data import POSITIONS, VELOCITIES, Settings, Solve, Step, Touch, Whole, Work
+from sharnir.engine.sequential.data import POSITIONS, VELOCITIES, BlockContact, Settings, Solve, Step, Touch, Work
 from sharnir.engine.sequential.rope import SWEEPS_WITH_ROPES as ROPE_SWEEPS
 from sharnir.engine.sequential.rope import RopePasses
 from sharnir.engine.sleep import ALL_REST, joining, rest_of, sleeps_after, wake_called
@@ -403,24 +403,24 @@ class SolverSequential(Solver):
             name = self.model.casts[0].name
             raise SimulationError(f"wheel {name!r} is cast, which sweeps beside ropes do not know; give it a hinge")
         step.casts = cast_table(self.model)
-        self.whole_points = self._whole()
-        step.touch, step.whole = self.touch, self.whole_points
+        self.block_points = self._block_contact()
+        step.touch, step.block = self.touch, self.block_points
 
-    def _whole(self) -> Whole:
+    def _block_contact(self) -> BlockContact:
         """Room to solve for all points of a world at once; none where bodies are many.
 
         And none on a GPU: a factorisation by one thread takes as long there as hundreds of sweeps (heaps of 20 boxes: 5 times
         the time of 50 sweeps).
         """
-        whole, bodies = Whole(), int((self.model.bodies.motion.numpy() == DYNAMIC).sum())
+        block, bodies = BlockContact(), int((self.model.bodies.motion.numpy() == DYNAMIC).sum())
         rows = 6 * bodies
         pays = wp.get_device(self.device).is_cpu and few_move(self.model)
-        whole.capacity = min(rows * (rows + 1) // 2, LONG_ROWS * rows) if pays else 0
-        fill(whole, self.model, len(self.model.com), "place line lead kept_v kept_w")
-        fill(whole, self.model, rows, "base x")
-        fill(whole, self.model, whole.capacity, "H")
-        fill(whole, self.model, None, "tries failed kept_energy")
-        return whole
+        block.capacity = min(rows * (rows + 1) // 2, LONG_ROWS * rows) if pays else 0
+        fill(block, self.model, len(self.model.com), "place line lead kept_v kept_w")
+        fill(block, self.model, rows, "base x")
+        fill(block, self.model, block.capacity, "H")
+        fill(block, self.model, None, "tries failed kept_energy")
+        return block
 
     def _guards(self, state: State, control: Control, inner: State | None = None) -> Any:
         """The guard, which looks at gaps where the split impulses have much to close."""

@@ -9,6 +9,7 @@ from sharnir.core.spatial import advance_rotation, turned
 from sharnir.core.types import compile_quickly, real, vec3, vec6
 from sharnir.engine.sequential.actions import apply_axis, open_creep, pseudo_actions, report_actions, take_creep
 from sharnir.engine.sequential.begin import at_rest, taken_momentum
+from sharnir.engine.sequential.block_contact import goal_of, help_sweeps, put_back_points
 from sharnir.engine.sequential.cables import commit_cables, measure_cables, sweep_cables
 from sharnir.engine.sequential.contacts import (
     IMPACT_ROUNDS,
@@ -26,7 +27,6 @@ from sharnir.engine.sequential.couplings import gap_of_gear, solve_gear, solve_s
 from sharnir.engine.sequential.data import POSITIONS, VELOCITIES, Solve, Step, Work
 from sharnir.engine.sequential.patches import warm_points
 from sharnir.engine.sequential.prepare import MODE_ACTS, MODE_ASLEEP, MODE_BALL, MODE_BLOCK, warm_start
-from sharnir.engine.sequential.whole import goal_of, help_sweeps, put_back_points
 from sharnir.engine.sleep import at_rest_together, fall_asleep, sleeps, wait
 from sharnir.laws.prepare import clear_laws
 from sharnir.laws.solve import solve_ball_friction, solve_several_axes, solve_single_axis
@@ -208,7 +208,7 @@ def commit_step(s: wp.array(dtype=Step), w: int) -> None:
         return
     dt = s[0].settings.dt[0]
     halves = s[0].settings.halves[0]
-    whole = dt / s[0].settings.kick[w]
+    unscaled = dt / s[0].settings.kick[w]
     solve = s[0].solves[VELOCITIES]
     for b in range(s[0].bodies.count):
         v = at_rest(solve.twist.linear[b, w], s[0].settings.nothing[0])
@@ -236,8 +236,8 @@ def commit_step(s: wp.array(dtype=Step), w: int) -> None:
     for k in range(s[0].joints.count):
         if s[0].work.mode[k, w] & MODE_ASLEEP != 0:
             continue
-        force = solve.force[k, w] * whole
-        torque = solve.torque[k, w] * whole
+        force = solve.force[k, w] * unscaled
+        torque = solve.torque[k, w] * unscaled
         s[0].state.joint_force[k, w] = force
         s[0].state.joint_torque[k, w] = torque
         if breaks(s[0].joints, k, force, torque, dt):
@@ -250,11 +250,11 @@ def commit_step(s: wp.array(dtype=Step), w: int) -> None:
             clear_laws(s, k, w)
         count_joint_turns(s, k, w)
     for g in range(s[0].gears.count):
-        s[0].state.gear_impulse[g, w] = solve.gear_impulse[g, w] * whole
+        s[0].state.gear_impulse[g, w] = solve.gear_impulse[g, w] * unscaled
     for k in range(s[0].springs.count):
-        s[0].state.spring_impulse[k, w] = solve.spring_impulse[k, w] * whole
+        s[0].state.spring_impulse[k, w] = solve.spring_impulse[k, w] * unscaled
     if s[0].cables.count > 0:
-        commit_cables(s, w, whole)
+        commit_cables(s, w, unscaled)
     s[0].state.stagger[w] = real(0.5) * dt
     s[0].state.time[w] = s[0].state.time[w] + wp.float64(dt)
     clear_forces_of_step(s, w)
@@ -329,7 +329,7 @@ def solve_impacts(s: wp.array(dtype=Step), w: int) -> None:
 @wp.func
 def bodies_alone(s: wp.array(dtype=Step), w: int) -> bool:
     """Whether points of contact are all that is swept, and may be solved for at once."""
-    if s[0].whole.capacity == 0 or s[0].joints.count + s[0].gears.count + s[0].springs.count + s[0].cables.count > 0:
+    if s[0].block.capacity == 0 or s[0].joints.count + s[0].gears.count + s[0].springs.count + s[0].cables.count > 0:
         return False
     return s[0].touch.turns[w] == 0
 
@@ -455,7 +455,7 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
             return
         largest = real(0.0)
         goal = tolerance * tolerance
-        whole = int(0)  # times that all points were solved for at once; −1: they are not any more
+        solves = int(0)  # times that all points were solved for at once; −1: they are not any more
         alone = bodies_alone(s, w)
         left = int(1)  # rounds of sweeps
         if which == POSITIONS:
@@ -481,7 +481,7 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
                         largest = wp.max(largest, size * size)
                         if alone:
                             goal = goal_of(tolerance, done, largest, goal)
-                            whole, largest = help_sweeps(s, w, done, whole, largest, goal)
+                            solves, largest = help_sweeps(s, w, done, solves, largest, goal)
                     else:
                         size = push_overlaps_apart(s, w)
                         largest = wp.max(largest, size * size)
@@ -490,7 +490,7 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
                     break
             left = left - 1
         if wp.static(touching):
-            if whole > 0 and largest > tolerance * tolerance:
+            if solves > 0 and largest > tolerance * tolerance:
                 put_back_points(s, w, 0)
         solve.done[w] = done
         solve.residual[w] = wp.sqrt(largest)

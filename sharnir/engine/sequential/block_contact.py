@@ -56,8 +56,8 @@ def restore_points(s: wp.array(dtype=Step), w: int) -> None:
     """To what was remembered: not by differences, in which the digits of velocities gone wild would be lost."""
     twist = s[0].solves[VELOCITIES].twist
     for b in range(s[0].bodies.count):
-        twist.linear[b, w] = s[0].whole.kept_v[b, w]
-        twist.angular[b, w] = s[0].whole.kept_w[b, w]
+        twist.linear[b, w] = s[0].block.kept_v[b, w]
+        twist.angular[b, w] = s[0].block.kept_w[b, w]
     for i in range(s[0].contacts.count[w]):
         s[0].touch.p[i, w] = s[0].touch.kept[i, w]
 
@@ -95,15 +95,15 @@ def kinetic_of_bodies(s: wp.array(dtype=Step), w: int) -> real:
 def save_points(s: wp.array(dtype=Step), w: int) -> None:
     """Remember the impulses of now, the velocities and their energy: that without impulses, where these gave nothing."""
     twist = s[0].solves[VELOCITIES].twist
-    s[0].whole.tries[w] = s[0].whole.tries[w] + 1
+    s[0].block.tries[w] = s[0].block.tries[w] + 1
     for b in range(s[0].bodies.count):
-        s[0].whole.kept_v[b, w] = twist.linear[b, w]
-        s[0].whole.kept_w[b, w] = twist.angular[b, w]
+        s[0].block.kept_v[b, w] = twist.linear[b, w]
+        s[0].block.kept_w[b, w] = twist.angular[b, w]
     for i in range(s[0].contacts.count[w]):
         s[0].touch.kept[i, w] = s[0].touch.p[i, w]
     with_them = kinetic_of_bodies(s, w)
     clear_impulses(s, w)
-    s[0].whole.kept_energy[w] = wp.max(with_them, kinetic_of_bodies(s, w))
+    s[0].block.kept_energy[w] = wp.max(with_them, kinetic_of_bodies(s, w))
     restore_points(s, w)
 
 
@@ -114,7 +114,7 @@ def ran_wild(s: wp.array(dtype=Step), w: int) -> bool:
     for b in range(s[0].bodies.count):
         if s[0].work.inv_mass[b, w] > real(0.0):
             free = free + real(0.5) * wp.length_sq(s[0].settings.gravity[w] * s[0].settings.dt[0]) / s[0].work.inv_mass[b, w]
-    return kinetic_of_bodies(s, w) > WILD_ENERGY * (s[0].whole.kept_energy[w] + free)
+    return kinetic_of_bodies(s, w) > WILD_ENERGY * (s[0].block.kept_energy[w] + free)
 
 
 @wp.func
@@ -123,7 +123,7 @@ def put_back_points(s: wp.array(dtype=Step), w: int, more: int) -> None:
 
     If there are to be more of them, and these impulses (the last step's, of a blow perhaps) give energy, back to none.
     """
-    s[0].whole.failed[w] = s[0].whole.failed[w] + 1
+    s[0].block.failed[w] = s[0].block.failed[w] + 1
     restore_points(s, w)
     if more == 1:
         held = kinetic_of_bodies(s, w)
@@ -198,21 +198,21 @@ def put_in_line(s: wp.array(dtype=Step), w: int) -> int:
     """Bodies that touch something, in the order of a walk along the contacts; returns how many these are."""
     patches = s[0].touch.patches[w]
     for b in range(s[0].bodies.count):
-        s[0].whole.place[b, w] = -1
+        s[0].block.place[b, w] = -1
     for k in range(patches):
         for side in range(2):
             b = wp.where(side == 0, s[0].touch.patch[k, w].a, s[0].touch.patch[k, w].b)
             if s[0].work.inv_mass[b, w] > real(0.0):
-                s[0].whole.place[b, w] = -2
+                s[0].block.place[b, w] = -2
     count = int(0)
     head = int(0)
     for seed in range(s[0].bodies.count):
-        if s[0].whole.place[seed, w] == -2:
-            s[0].whole.place[seed, w] = count
-            s[0].whole.line[count, w] = seed
+        if s[0].block.place[seed, w] == -2:
+            s[0].block.place[seed, w] = count
+            s[0].block.line[count, w] = seed
             count = count + 1
         while head < count:
-            b = s[0].whole.line[head, w]
+            b = s[0].block.line[head, w]
             head = head + 1
             for k in range(patches):
                 other = int(-1)
@@ -221,9 +221,9 @@ def put_in_line(s: wp.array(dtype=Step), w: int) -> int:
                 elif s[0].touch.patch[k, w].b == b:
                     other = s[0].touch.patch[k, w].a
                 if other >= 0:
-                    if s[0].whole.place[other, w] == -2:
-                        s[0].whole.place[other, w] = count
-                        s[0].whole.line[count, w] = other
+                    if s[0].block.place[other, w] == -2:
+                        s[0].block.place[other, w] = count
+                        s[0].block.line[count, w] = other
                         count = count + 1
     return count
 
@@ -232,27 +232,27 @@ def put_in_line(s: wp.array(dtype=Step), w: int) -> int:
 def lay_out_matrix(s: wp.array(dtype=Step), count: int, w: int) -> bool:
     """Where each row of the matrix begins, all of it zero; false where there is no room for it, or it costs too much."""
     for at in range(count):
-        s[0].whole.lead[at, w] = at
+        s[0].block.lead[at, w] = at
     for k in range(s[0].touch.patches[w]):
-        i = s[0].whole.place[s[0].touch.patch[k, w].a, w]
-        j = s[0].whole.place[s[0].touch.patch[k, w].b, w]
+        i = s[0].block.place[s[0].touch.patch[k, w].a, w]
+        j = s[0].block.place[s[0].touch.patch[k, w].b, w]
         if i >= 0 and j >= 0:
             high = wp.max(i, j)
-            s[0].whole.lead[high, w] = wp.min(s[0].whole.lead[high, w], wp.min(i, j))
+            s[0].block.lead[high, w] = wp.min(s[0].block.lead[high, w], wp.min(i, j))
     entries = int(0)
     dear = int(0)
     for at in range(count):
-        lead = 6 * s[0].whole.lead[at, w]
+        lead = 6 * s[0].block.lead[at, w]
         for r in range(6):
             row = 6 * at + r
-            s[0].whole.base[row, w] = entries - lead
+            s[0].block.base[row, w] = entries - lead
             length = row - lead + 1
             entries = entries + length
             dear = dear + length * length / 2
-        if entries > s[0].whole.capacity or dear > MOST_OPERATIONS * s[0].contacts.count[w]:
+        if entries > s[0].block.capacity or dear > MOST_OPERATIONS * s[0].contacts.count[w]:
             return False
     for e in range(entries):
-        s[0].whole.H[e, w] = real(0.0)
+        s[0].block.H[e, w] = real(0.0)
     return True
 
 
@@ -274,8 +274,8 @@ def add_pair(
     C_i = wp.skew(c_i)
     C_j = wp.skew(c_j)
     la = B - A * C_j
-    H = s[0].whole.H
-    base = s[0].whole.base
+    H = s[0].block.H
+    base = s[0].block.base
     add_lower_block(H, base, 6 * i, 6 * j, A * sign, w)
     add_lower_block(H, base, 6 * i, 6 * j + 3, la * sign, w)
     add_lower_block(H, base, 6 * i + 3, 6 * j, (C_i * A + wp.transpose(B)) * sign, w)
@@ -287,10 +287,10 @@ def assemble_block_matrix(s: wp.array(dtype=Step), count: int, w: int) -> None:
     """M + Σ Jᵀρ J."""
     zero = mat33(real(0.0))
     for at in range(count):
-        b = s[0].whole.line[at, w]
+        b = s[0].block.line[at, w]
         m = real(1.0) / s[0].work.inv_mass[b, w]
-        add_lower_block(s[0].whole.H, s[0].whole.base, 6 * at, 6 * at, wp.diag(vec3(m, m, m)), w)
-        add_lower_block(s[0].whole.H, s[0].whole.base, 6 * at + 3, 6 * at + 3, wp.inverse(s[0].work.inv_inertia[b, w]), w)
+        add_lower_block(s[0].block.H, s[0].block.base, 6 * at, 6 * at, wp.diag(vec3(m, m, m)), w)
+        add_lower_block(s[0].block.H, s[0].block.base, 6 * at + 3, 6 * at + 3, wp.inverse(s[0].work.inv_inertia[b, w]), w)
     for k in range(s[0].touch.patches[w]):
         if s[0].touch.patch[k, w].rests == 1:
             continue
@@ -308,8 +308,8 @@ def assemble_block_matrix(s: wp.array(dtype=Step), count: int, w: int) -> None:
         A = wp.transpose(E) * A * E
         B = wp.transpose(E) * B * E
         D = wp.transpose(E) * D * E
-        i = s[0].whole.place[g.a, w]
-        j = s[0].whole.place[g.b, w]
+        i = s[0].block.place[g.a, w]
+        j = s[0].block.place[g.b, w]
         one = real(1.0)
         if i >= 0:
             add_pair(s, i, i, g.c_a, g.c_a, A, B, D, one, w)
@@ -371,23 +371,23 @@ def substitute_block_matrix(
 @wp.func
 def change_of(s: wp.array(dtype=Step), b: int, w: int) -> tuple[vec3, vec3]:
     """ΔV of a body: velocity and spin."""
-    at = 6 * s[0].whole.place[b, w]
+    at = 6 * s[0].block.place[b, w]
     v = vec3(real(0.0))
     o = vec3(real(0.0))
     if at >= 0:
-        v = vec3(s[0].whole.x[at, w], s[0].whole.x[at + 1, w], s[0].whole.x[at + 2, w])
-        o = vec3(s[0].whole.x[at + 3, w], s[0].whole.x[at + 4, w], s[0].whole.x[at + 5, w])
+        v = vec3(s[0].block.x[at, w], s[0].block.x[at + 1, w], s[0].block.x[at + 2, w])
+        o = vec3(s[0].block.x[at + 3, w], s[0].block.x[at + 4, w], s[0].block.x[at + 5, w])
     return v, o
 
 
 @wp.func
 def add_force(s: wp.array(dtype=Step), b: int, w: int, sign: real, P: vec3, L: vec3) -> None:
     """To the right-hand side."""
-    at = 6 * s[0].whole.place[b, w]
+    at = 6 * s[0].block.place[b, w]
     if at >= 0:
         for k in range(3):
-            s[0].whole.x[at + k, w] = s[0].whole.x[at + k, w] + sign * P[k]
-            s[0].whole.x[at + 3 + k, w] = s[0].whole.x[at + 3 + k, w] + sign * L[k]
+            s[0].block.x[at + k, w] = s[0].block.x[at + k, w] + sign * P[k]
+            s[0].block.x[at + 3 + k, w] = s[0].block.x[at + 3 + k, w] + sign * L[k]
 
 
 @wp.func
@@ -469,7 +469,7 @@ def correct(s: wp.array(dtype=Step), count: int, w: int) -> None:
     """One solve with the factor at hand."""
     twist = s[0].solves[VELOCITIES].twist
     for i in range(6 * count):
-        s[0].whole.x[i, w] = real(0.0)
+        s[0].block.x[i, w] = real(0.0)
     for k in range(s[0].touch.patches[w]):
         if s[0].touch.patch[k, w].rests == 0:
             g = s[0].touch.patch[k, w]
@@ -478,7 +478,7 @@ def correct(s: wp.array(dtype=Step), count: int, w: int) -> None:
             L = from_axes(g.n, g.t1, g.t2, T)
             add_force(s, g.a, w, real(-1.0), P, L + wp.cross(g.c_a, P))
             add_force(s, g.b, w, real(1.0), P, L + wp.cross(g.c_b, P))
-    substitute_block_matrix(s[0].whole.H, s[0].whole.base, s[0].whole.lead, s[0].whole.x, count, w)
+    substitute_block_matrix(s[0].block.H, s[0].block.base, s[0].block.lead, s[0].block.x, count, w)
     for k in range(s[0].touch.patches[w]):  # impulses first: velocities are those of before until all are known
         if s[0].touch.patch[k, w].rests == 0:
             F, T = pull(s, k, w, 1)
@@ -490,14 +490,14 @@ def correct(s: wp.array(dtype=Step), count: int, w: int) -> None:
 
 
 @wp.func
-def solve_whole(s: wp.array(dtype=Step), w: int, times: int) -> int:
+def solve_block_contact(s: wp.array(dtype=Step), w: int, times: int) -> int:
     """All points at once, about the impulses of now; returns how often now, or −1 where it cannot be or costs too much."""
     count = put_in_line(s, w)
     if not lay_out_matrix(s, count, w):
         return -1
     slides = judge_points(s, w)
     assemble_block_matrix(s, count, w)
-    if not factor_block_matrix(s[0].whole.H, s[0].whole.base, s[0].whole.lead, count, w):
+    if not factor_block_matrix(s[0].block.H, s[0].block.base, s[0].block.lead, count, w):
         return -1
     for _again in range(FRICTION_UPDATES):
         correct(s, count, w)
@@ -525,7 +525,7 @@ def help_sweeps(s: wp.array(dtype=Step), w: int, done: int, times: int, largest:
         return -1, largest
     if times == 0:
         save_points(s, w)
-    now = solve_whole(s, w, times)
+    now = solve_block_contact(s, w, times)
     if now < 0 and times > 0:
         put_back_points(s, w, 1)
     return now, largest
