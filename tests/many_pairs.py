@@ -9,7 +9,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.collision.collider import CORNERS, FACES, RIM
-from sharnir.collision.data import SHAPE_KINDS, Collision, Polytope, ShapeTable, mat43, vec4
+from sharnir.collision.data import KINDS, Collision, Polytope, ShapeTable, mat43, vec4
 from sharnir.collision.pairs import manifold
 from sharnir.collision.primitives import Part
 from sharnir.collision.queries import Placed, placed_solid
@@ -100,7 +100,7 @@ class ManyPairs:
                 self.corners.append(np.asarray(part.corners).reshape(-1, 3))
         made = Placed()
         columns = {
-            "kind": ([SHAPE_KINDS.index(p.kind) for p in parts], wp.int32),
+            "kind": ([KINDS.index(p.kind) for p in parts], wp.int32),
             "size": ([p.size for p in parts], vec3),
             "radius": ([p.radius for p in parts], real),
             "first": ([self.first.get(id(p), 0) for p in parts], wp.int32),

@@ -15,9 +15,9 @@ vec4: Any = wp.types.vector(length=4, dtype=real)
 mat43: Any = wp.types.matrix(shape=(4, 3), dtype=real)
 mat83 = wp.types.matrix(shape=(8, 3), dtype=real)
 
-SHAPE_KINDS = ("plane", "sphere", "capsule", "box", "cylinder", "cone", "ellipsoid", "hull", "triangle", "mesh", "heights")
+KINDS = ("plane", "sphere", "capsule", "box", "cylinder", "cone", "ellipsoid", "hull", "triangle", "mesh", "heights")
 PLANE, SPHERE, CAPSULE, BOX, CYLINDER, CONE, ELLIPSOID, HULL, TRIANGLE, MESH, HEIGHTS = (
-    wp.constant(i) for i in range(len(SHAPE_KINDS))
+    wp.constant(i) for i in range(len(KINDS))
 )
 
 MARGIN = wp.constant(real(2.0e-3))  # m: a gap up to which two shapes that stand still have a point

@@ -9,7 +9,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.collision.collider import CORNERS, FACES, RIM, Collider
-from sharnir.collision.data import SHAPE_KINDS, Collision, Polytope, ShapeTable, vec4
+from sharnir.collision.data import KINDS, Collision, Polytope, ShapeTable, vec4
 from sharnir.collision.describe import EVERYTHING
 from sharnir.collision.primitives import Part, parts_of
 from sharnir.collision.queries import Placed, cast_many, distances_many, overlaps_many, place_all
@@ -188,7 +188,7 @@ class Queries:
         rows = Placed()
         spot = position + _turned(turn, part.position)
         columns: dict[str, tuple[Any, Any]] = {
-            "kind": (np.full(n, SHAPE_KINDS.index(part.kind)), wp.int32),
+            "kind": (np.full(n, KINDS.index(part.kind)), wp.int32),
             "size": (np.tile(part.size, (n, 1)), vec3),
             "radius": (np.full(n, part.radius), real),
             "first": (np.full(n, first), wp.int32),

@@ -8,7 +8,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.collision.bvh import mesh_tree
-from sharnir.collision.data import SHAPE_KINDS, Materials, ShapeTable, vec2
+from sharnir.collision.data import KINDS, Materials, ShapeTable, vec2
 from sharnir.collision.describe import CollisionDescription
 from sharnir.collision.material import Material
 from sharnir.core.types import np_real, quat, real, vec3
@@ -98,7 +98,7 @@ def shape_table(given: CollisionDescription, com: np.ndarray, motion: np.ndarray
 
     owners = list(given.materials)
     parts = [s.part for s in shapes]
-    table.kind = put([SHAPE_KINDS.index(p.kind) for p in parts], WP_INT)
+    table.kind = put([KINDS.index(p.kind) for p in parts], WP_INT)
     table.body = put([s.body for s in shapes], WP_INT)
     table.position = put([p.position - com[s.body] for s, p in zip(shapes, parts, strict=True)], vec3, 3)
     table.rotation = put([p.rotation for p in parts], quat, 4)
