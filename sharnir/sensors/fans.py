@@ -65,6 +65,7 @@ class RaySensor(Sensor):
     """
 
     _shape: tuple[int, ...]  # of the values of one world
+    _units: np.ndarray  # (…, 3) m, in the frame's axes: where a value of 1 m lies
 
     def _aim(
         self, sim: Owner, where: str, pose: tuple[Any, Any], rays: tuple[np.ndarray, np.ndarray, tuple[int, int]],
@@ -110,6 +111,19 @@ class RaySensor(Sensor):
         """
         return self._by_world(self._fan.bodies())
 
+    @property
+    def array(self) -> Any:
+        """The values in the device's own memory, with the worlds first if there are several: to be read, not written; the same
+        array every time.
+        """
+        return self._shown(self._shape)
+
+    @property
+    def points(self) -> np.ndarray:
+        """(…, 3) m, shaped as the values, in the frame's axes; NaN where nothing is."""
+        far = self._host()
+        return np.asarray(np.where(np.isfinite(far), far, np.nan)[..., None] * self._units)
+
 
 class Lidar(RaySensor):
     """A scanner: ranges along rays that fan out from a frame, about its z; layers are turned up or down.
@@ -133,10 +147,11 @@ class Lidar(RaySensor):
     ) -> None:  # fmt: skip
         who = f"Lidar on {where!r}"
         azimuth, heights, near = self.describe(who, count, field, elevations, reach)
-        self._azimuth, self._elevation = azimuth, heights
+        self._azimuth = azimuth
         a, e = (x.ravel() for x in np.meshgrid(azimuth, heights))
         table = np.column_stack([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
         rays, self._shape = (table, np.ones(len(table)), (len(heights), len(azimuth))), (len(table),)
+        self._units = table
         self._aim(sim, where, (position, rotation), rays, near, ignore, groups, noise, name or f"lidar {where}", who, bank)
 
     @staticmethod
@@ -167,17 +182,6 @@ class Lidar(RaySensor):
         """(rays,) m, layer by layer: ∞ where nothing is, −∞ where something is too near; NaN while it fails."""
         return self._host()
 
-    @property
-    def array(self) -> Any:
-        """The ranges in the device's own memory, (rays,) or (worlds, rays): to be read, not written; the same one every time."""
-        return self._shown(self._shape)
-
-    @property
-    def points(self) -> np.ndarray:
-        """(rays, 3) m, in the frame's axes; NaN where nothing is."""
-        far = self.ranges
-        return np.asarray(np.where(np.isfinite(far), far, np.nan)[..., None] * self._directions)
-
 
 class DepthCamera(RaySensor):
     """An image of depths: of every pixel the distance along the camera's axis (not along the ray) to what is seen there, m.
@@ -199,9 +203,8 @@ class DepthCamera(RaySensor):
     ) -> None:  # fmt: skip
         who = f"DepthCamera on {where!r}"
         plane, near = self.describe(who, width, height, field, reach)
-        self._plane = plane
         length = np.linalg.norm(plane.reshape(-1, 3), axis=1)
-        self._shape = height, width
+        self._shape, self._units = (height, width), plane
         rays = plane.reshape(-1, 3) / length[:, None], 1.0 / length, (height, width)
         self._aim(sim, where, (position, rotation), rays, near, ignore, groups, noise, name or f"depth {where}", who, bank)
 
@@ -221,14 +224,3 @@ class DepthCamera(RaySensor):
     def depth(self) -> Any:
         """(height, width) m along the camera's axis: ∞ where nothing is, −∞ where something is too near; NaN while it fails."""
         return self._host()
-
-    @property
-    def array(self) -> Any:
-        """The depths in the device's own memory, (height, width) or (worlds, height, width): to be read, not written."""
-        return self._shown(self._shape)
-
-    @property
-    def points(self) -> np.ndarray:
-        """(height, width, 3) m, in the frame's axes; NaN where nothing is."""
-        far = self.depth
-        return np.asarray(np.where(np.isfinite(far), far, np.nan)[..., None] * self._plane)

@@ -197,12 +197,12 @@ def measure_cables(s: wp.array(dtype=Step), w: int) -> None:
 
 
 @wp.func
-def commit_cables(s: wp.array(dtype=Step), w: int, unscaled: real) -> None:
+def commit_cables(s: wp.array(dtype=Step), w: int, per_kick: real) -> None:
     """Tensions as of a whole step, lengths and angles of the new pose."""
     for r in range(s[0].cables.count):
         p = s[0].cable.impulse[s[0].cable.leads[r, w], w]
         for i in range(s[0].cables.first[r], s[0].cables.first[r + 1]):
-            s[0].state.cable_impulse[i, w] = -p * s[0].cable.weight[i, w] * unscaled
+            s[0].state.cable_impulse[i, w] = -p * s[0].cable.weight[i, w] * per_kick
         s[0].state.cable_slides[r, w] = s[0].cable.slides[r, w]
     for i in range(s[0].cables.spans):
         place_span(s, i, w, s[0].state.position, s[0].state.rotation, s[0].state.cable_angle)

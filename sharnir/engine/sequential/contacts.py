@@ -257,11 +257,11 @@ def store_contacts(s: wp.array(dtype=Step), w: int) -> None:
         g = s[0].touch.patch[k, w]
         for i in range(g.first, g.first + g.size):
             u = s[0].touch.speed[i, w]
-            unscaled = h / s[0].settings.kick[w]
+            per_kick = h / s[0].settings.kick[w]
             if touches(s, i, w, s[0].touch.before[i, w]):
-                unscaled = real(1.0)
+                per_kick = real(1.0)
             p = unscaled(s[0].touch.p[i, w], s[0].touch.row[i, w].mu)
-            s[0].contacts.impulse[i, w] = from_axes(g.n, g.t1, g.t2, p) * unscaled
+            s[0].contacts.impulse[i, w] = from_axes(g.n, g.t1, g.t2, p) * per_kick
             s[0].contacts.gap[i, w] = s[0].contacts.gap[i, w] + u[0] * h
             s[0].touch.slip[i, w] = g.t1 * u[1] + g.t2 * u[2]
     if s[0].casts.count > 0:

@@ -208,7 +208,7 @@ def commit_step(s: wp.array(dtype=Step), w: int) -> None:
         return
     dt = s[0].settings.dt[0]
     halves = s[0].settings.halves[0]
-    unscaled = dt / s[0].settings.kick[w]
+    per_kick = dt / s[0].settings.kick[w]
     solve = s[0].solves[VELOCITIES]
     for b in range(s[0].bodies.count):
         v = at_rest(solve.twist.linear[b, w], s[0].settings.nothing[0])
@@ -236,8 +236,8 @@ def commit_step(s: wp.array(dtype=Step), w: int) -> None:
     for k in range(s[0].joints.count):
         if s[0].work.mode[k, w] & MODE_ASLEEP != 0:
             continue
-        force = solve.force[k, w] * unscaled
-        torque = solve.torque[k, w] * unscaled
+        force = solve.force[k, w] * per_kick
+        torque = solve.torque[k, w] * per_kick
         s[0].state.joint_force[k, w] = force
         s[0].state.joint_torque[k, w] = torque
         if breaks(s[0].joints, k, force, torque, dt):
@@ -250,11 +250,11 @@ def commit_step(s: wp.array(dtype=Step), w: int) -> None:
             clear_laws(s, k, w)
         count_joint_turns(s, k, w)
     for g in range(s[0].gears.count):
-        s[0].state.gear_impulse[g, w] = solve.gear_impulse[g, w] * unscaled
+        s[0].state.gear_impulse[g, w] = solve.gear_impulse[g, w] * per_kick
     for k in range(s[0].springs.count):
-        s[0].state.spring_impulse[k, w] = solve.spring_impulse[k, w] * unscaled
+        s[0].state.spring_impulse[k, w] = solve.spring_impulse[k, w] * per_kick
     if s[0].cables.count > 0:
-        commit_cables(s, w, unscaled)
+        commit_cables(s, w, per_kick)
     s[0].state.stagger[w] = real(0.5) * dt
     s[0].state.time[w] = s[0].state.time[w] + wp.float64(dt)
     clear_forces_of_step(s, w)
