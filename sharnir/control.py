@@ -254,7 +254,7 @@ def lqr(sim: Any, state_cost: Any = 1.0, input_cost: Any = 1.0, *, inputs: Itera
             f"lqr: inputs {names} cannot keep this state, or state_cost leaves out what moves off; give others"
         ) from None
     gain = np.linalg.solve(R + linear.B.T @ P @ linear.B, linear.B.T @ P @ linear.A)
-    return Regulator(gain, linear.inputs, q, v, told(sim, linear.inputs))
+    return Regulator(gain, linear.inputs, q, v, commands_of(sim, linear.inputs))
 
 
 def state_of(sim: Any) -> tuple[np.ndarray, ...]:
@@ -286,7 +286,10 @@ def stays(sim: Any, q: np.ndarray, v: np.ndarray) -> None:
         sim.restore(before)
     gained = np.abs(speeds - v) / sim.dt
     worst = int(np.argmax(gained))
-    if gained[worst] > OFF * (1.0 + float(np.linalg.norm(sim.gravity))) or np.abs(v).max() > OFF:
+    if (
+        gained[worst] > EQUILIBRIUM_TOLERANCE * (1.0 + float(np.linalg.norm(sim.gravity)))
+        or np.abs(v).max() > EQUILIBRIUM_TOLERANCE
+    ):
         name = sim.linearize().states[worst]
         raise SceneError(
             f"lqr: the present state is no equilibrium: {name} moves at {v[worst]:.3g} and gains {gained[worst]:.3g} a second "
@@ -294,7 +297,7 @@ def stays(sim: Any, q: np.ndarray, v: np.ndarray) -> None:
         )
 
 
-def told(sim: Any, inputs: Sequence[str]) -> np.ndarray:
+def commands_of(sim: Any, inputs: Sequence[str]) -> np.ndarray:
     """Commands of now, by name."""
     found = []
     for name, part, k in map(parted, inputs):
@@ -331,7 +334,7 @@ def parted(word: str) -> tuple[str, str, int]:
 
 
 OF_AXES = ("effort", "drive.position", "drive.velocity", "drive.voltage")  # commands of a joint
-OFF = 1e-6  # m/s², rad/s² and more with gravity: what an equilibrium may be off
+EQUILIBRIUM_TOLERANCE = 1e-6  # m/s², rad/s² and more with gravity: what an equilibrium may be off
 
 
 if not TYPE_CHECKING:  # or every word would be right

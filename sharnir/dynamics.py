@@ -43,33 +43,11 @@ from sharnir.integrate.mechanics import (
 )
 
 __all__ = [
-    "Trajectory",
-    "between",
-    "bias_forces",
-    "check_integrable",
-    "forward_dynamics",
-    "forward_kinematics",
-    "from_state",
-    "gravity_torques",
-    "integrate",
-    "inverse_dynamics",
-    "inverse_kinematics",
-    "jacobian",
-    "linearise",
-    "linearize",
-    "links",
-    "mass_matrix",
-    "moved",
-    "natural_frequencies",
-    "neutral",
-    "of",
-    "passive_forces",
-    "rates",
-    "reactions",
-    "rhs",
-    "static_equilibrium",
-    "to_state",
-]
+    "Trajectory", "between", "bias_forces", "check_integrable", "forward_dynamics", "forward_kinematics", "from_state",
+    "gravity_torques", "integrate", "inverse_dynamics", "inverse_kinematics", "jacobian", "linearise", "linearize", "links",
+    "mass_matrix", "moved", "natural_frequencies", "neutral", "of", "passive_forces", "rates", "reactions", "rhs",
+    "static_equilibrium", "to_state",
+]  # fmt: skip
 
 if not TYPE_CHECKING:  # or every word would be right
     __getattr__ = names_of("sharnir.dynamics", __all__)

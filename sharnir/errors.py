@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, TypeGuard, TypeVar
 import numpy as np
 
 View = TypeVar("View")
-PACKAGE = os.path.join(os.path.dirname(__file__), "")
+PACKAGE_FOLDER = os.path.join(os.path.dirname(__file__), "")
 
 
 def _is_own(frame: FrameType) -> bool:
     """Whether a frame runs code of sharnir; that of a dataclass has no file."""
-    return frame.f_code.co_filename.startswith(PACKAGE) or str(frame.f_globals.get("__name__")).startswith("sharnir.")
+    return frame.f_code.co_filename.startswith(PACKAGE_FOLDER) or str(frame.f_globals.get("__name__")).startswith("sharnir.")
 
 
 def callers_level() -> int:
@@ -67,12 +67,12 @@ def as_numbers(value: object) -> np.ndarray:
         return np.array(np.nan)
 
 
-LARGEST = 1e15  # m, rad, m/s, rad/s: state values beyond it would overflow where they are squared and multiplied
+LARGEST_STATE = 1e15  # m, rad, m/s, rad/s: state values beyond it would overflow where they are squared and multiplied
 
 
 def reachable(values: object) -> bool:
-    """Whether all numbers are finite and small enough for a position, an angle or a speed (`LARGEST`)."""
-    return bool(np.all(np.abs(as_numbers(values)) <= LARGEST))
+    """Whether all numbers are finite and small enough for a position, an angle or a speed (`LARGEST_STATE`)."""
+    return bool(np.all(np.abs(as_numbers(values)) <= LARGEST_STATE))
 
 
 def is_positive(value: object) -> TypeGuard[float]:

@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sharnir import dynamics
-from sharnir.control import command, state_of, told, weights
+from sharnir.control import command, commands_of, state_of, weights
 from sharnir.core.misspellings import by_name, names_of
 from sharnir.errors import SceneError, SimulationError, is_positive
 
 LENGTHS = tuple(0.5**k for k in range(12))  # of the way along a direction of search
-ENOUGH = 1e-4  # of the gain that is expected: a shorter way is tried where less is gained
-LEAST, MOST, FACTOR = 1e-9, 1e9, 4.0  # of what is added to the curvature where a direction does not lead down, and its growth
+LEAST_SHARE_OF_GAIN = 1e-4  # of the gain that is expected: a shorter way is tried where less is gained
+LEAST_DAMPING, MOST_DAMPING, DAMPING_FACTOR = (
+    1e-9,
+    1e9,
+    4.0,
+)  # of what is added to the curvature where a direction does not lead down, and its growth
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,7 @@ class _Search:
         self.inputs, self.n, self.m = linear.inputs, len(linear.states), len(linear.inputs)
         if not self.m:
             raise SceneError("ilqr: there is no input: no joint has one axis; name some, such as 'JOINT.effort' or 'BODY.force'")
-        self.before = told(sim, self.inputs)
+        self.before = commands_of(sim, self.inputs)
         self.Q = weights("ilqr", "state_cost", costs[0], 2 * self.n)
         self.R = weights("ilqr", "input_cost", costs[1], self.m)
         self.Qf = weights("ilqr", "final_cost", costs[2], 2 * self.n)
@@ -153,17 +157,17 @@ class _Search:
             found = None
             for length in LENGTHS:
                 tried, tq, tv, c = self.along(start, q, v, u, length * ways, new_gains)
-                if c < cost - ENOUGH * length * expected:
+                if c < cost - LEAST_SHARE_OF_GAIN * length * expected:
                     found = tried, tq, tv, c
                     break
             if found is None:
-                damping = max(LEAST, damping * FACTOR)
+                damping = max(LEAST_DAMPING, damping * DAMPING_FACTOR)
                 gains = new_gains
-                converged = damping > MOST or expected <= tolerance * cost
+                converged = damping > MOST_DAMPING or expected <= tolerance * cost
                 continue
             gained = cost - found[3]
             u, q, v, cost = found
-            gains, damping = new_gains, 0.0 if damping <= LEAST else damping / FACTOR
+            gains, damping = new_gains, 0.0 if damping <= LEAST_DAMPING else damping / DAMPING_FACTOR
             costs.append(cost)
             if callable(progress):
                 progress(len(costs) - 1, cost)

@@ -169,7 +169,9 @@ class Checkpoint:
         if rng.random() < 0.05:
             body = rng.randbytes(len(body))
         digest = checkpoint._digest(len(text), len(body), text, body)
-        return checkpoint.HEAD.pack(checkpoint.MAGIC, checkpoint.VERSION, len(text), len(body), digest) + text + body
+        return (
+            checkpoint.SAVE_HEAD.pack(checkpoint.SAVE_MAGIC, checkpoint.SAVE_FORMAT, len(text), len(body), digest) + text + body
+        )
 
     def case(self, rng):
         sim, good, description, arrays = rng.choice(self.all)

@@ -15,8 +15,6 @@ LONG_FUNCTIONS = {
     "engine/direct/energy/means.py: place": 120,
     "engine/direct/energy/projection.py: stand": 90,
     "engine/direct/energy/rope.py: attempt": 100,
-    "engine/sequential/sweeps.py: sweeping": 130,  # laws of an axis inside the sweep: a seventh faster than a function
-    "engine/sequential/sweeps.py: sweeps": 125,
 }
 """Functions that are longer, and how long they may be."""
 

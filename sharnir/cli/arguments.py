@@ -143,7 +143,7 @@ def _add_recording(commands: Any) -> None:
     record.add_argument("--duration", type=_positive, default=10.0, metavar="S", help="simulated time, s (default: 10)")
     record.add_argument("--dt", type=_positive, metavar="S", help="step, s (default: the example's own, or 0.001)")
     record.add_argument("--rate", type=_positive, default=60.0, metavar="HZ", help="of what is looked at (default: 60)")
-    record.add_argument("--real-time", action="store_true", help="at the pace of the wall clock, and tell how that went")
+    record.add_argument("--real-time", action="store_true", help="at the pace of the wall clock, and report its timing")
     _takes_roots(record)
     record.set_defaults(run=lambda a: _part("record").record(a.name, a.out, a.duration, a.dt, a.rate, a.real_time, a.root))
 

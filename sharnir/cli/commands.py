@@ -68,12 +68,9 @@ def info(name: str | None, compile_now: bool, values: Sequence[str] = (), roots:
 
     devices = ", ".join(f"{d.alias} ({d.name})" if d.name != d.alias else str(d.alias) for d in wp.get_devices())
     facts = [
-        ("sharnir", sharnir.__version__),
-        ("Warp", wp.config.version),
-        ("precision", PRECISION),
-        ("devices", devices),
+        ("sharnir", sharnir.__version__), ("Warp", wp.config.version), ("precision", PRECISION), ("devices", devices),
         ("examples", str(examples.example_folder() or "none found")),
-    ]
+    ]  # fmt: skip
     for what, value in facts:
         _say(f"{what:<10} {value}")
     _say("")
@@ -211,7 +208,7 @@ def _film(sim: Simulation, page: Any, duration: float, control: Callable[[Any], 
 
 
 def _recorded(recording: Path, path: Path, follow: str | None, roots: Sequence[Path], trust: bool) -> Path:
-    """The page of a recording; what it looks like is told by the scene that it was made of."""
+    """The page of a recording; its looks are those of the scene that it was made of."""
     from sharnir.view.page import Page
 
     found = recordings.Recording(recording)
@@ -232,7 +229,7 @@ def _recorded(recording: Path, path: Path, follow: str | None, roots: Sequence[P
 
 def poses_of(sim: Simulation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Where the bodies of the first world are."""
-    from sharnir.view.picture import poses
+    from sharnir.runtime.measures import poses
 
     return poses(sim, 0)
 
@@ -365,7 +362,7 @@ def _record(
         if picture:
             if push and sim.time > push[0] - 0.5 * sim.dt:
                 push[1]()
-            for n in [1] * stride if rubbing else [stride]:  # friction tells what it took in the last step alone
+            for n in [1] * stride if rubbing else [stride]:  # dissipation is reported for the last step only
                 started = time.perf_counter()
                 sim.step(n)
                 recording.wall += time.perf_counter() - started

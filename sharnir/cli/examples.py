@@ -13,7 +13,7 @@ from sharnir.core.misspellings import meant
 
 
 class UsageError(Exception):
-    """A wrong word on the command line, told in one line."""
+    """A wrong word on the command line, reported in one line."""
 
 
 def example_folder() -> Path | None:
@@ -42,7 +42,7 @@ def load(name: str) -> ModuleType:
 
 
 def load_file(path: Path) -> ModuleType:
-    """The module of a file of one's own; what goes wrong in it is told with its line."""
+    """The module of a file of one's own; an error in it is reported with its line."""
     if not path.is_file():
         raise UsageError(f"{path} is no file")
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -53,13 +53,13 @@ def load_file(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise UsageError(told(error, path)) from None
+        raise UsageError(error_text(error, path)) from None
     finally:
         sys.path.pop(0)
     return module
 
 
-def told(error: BaseException, path: Path) -> str:
+def error_text(error: BaseException, path: Path) -> str:
     """An error of a user's file in one line: where in that file, what kind, what it says."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     if isinstance(error, SyntaxError) and error.filename == str(path):

@@ -10,7 +10,7 @@ from typing import Any
 import sharnir
 from sharnir.cli import examples
 from sharnir.io.folders import everywhere
-from sharnir.io.scene_file import SUFFIXES, read_text
+from sharnir.io.scene_file import SCENE_SUFFIXES, read_text
 from sharnir.io.write import scene_text
 from sharnir.runtime.simulation import Simulation
 from sharnir.runtime.tolerances import gathered
@@ -44,7 +44,7 @@ def study(words: dict[str, Any]) -> int:
 def _source(name: str, dt: float | None) -> tuple[Any, Any, dict[str, Any]]:
     """The scene of an example or a file, or its function make(worlds); its module; options of its simulation."""
     path = Path(name)
-    if path.suffix in SUFFIXES:
+    if path.suffix in SCENE_SUFFIXES:
         return sharnir.load_scene(path), None, {}
     module = examples.load_file(path) if path.suffix or "/" in name else examples.load(name)
     make = getattr(module, "make", None)
@@ -57,7 +57,7 @@ def _source(name: str, dt: float | None) -> tuple[Any, Any, dict[str, Any]]:
         if made is None:
             made = make() if callable(make) else getattr(module, "sim", None)
     except Exception as error:
-        raise examples.UsageError(examples.told(error, path)) from None
+        raise examples.UsageError(examples.error_text(error, path)) from None
     if isinstance(made, Simulation):
         return *_scene_of(made, module, path), gathered(made.solver.given or {})
     if not isinstance(made, Scene):
@@ -69,7 +69,7 @@ def _source(name: str, dt: float | None) -> tuple[Any, Any, dict[str, Any]]:
 
 
 def _scene_of(sim: Simulation, module: Any, path: Path) -> tuple[Scene, Any]:
-    """The scene of a simulation that a module made; it is read from what it was told."""
+    """The scene of a simulation that a module made; it is read from its journal."""
     if callable(getattr(module, "control", None)):
         raise examples.UsageError(
             f"{path}: has a function control(sim), which a study of its scene would not call; write make(worlds), and a measure "

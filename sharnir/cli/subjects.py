@@ -9,7 +9,7 @@ from typing import Any
 
 from sharnir.cli import examples
 from sharnir.io.record_reader import Recording
-from sharnir.io.scene_file import SUFFIXES, load_scene, read_text
+from sharnir.io.scene_file import SCENE_SUFFIXES, load_scene, read_text
 from sharnir.model.model import Model
 from sharnir.runtime.simulation import Simulation
 from sharnir.runtime.tolerances import gathered
@@ -18,7 +18,7 @@ from sharnir.scene.scene import Scene
 
 def is_scene_file(name: str) -> bool:
     """Whether a name is that of a file that holds a scene as data."""
-    return Path(name).suffix.lower() in SUFFIXES
+    return Path(name).suffix.lower() in SCENE_SUFFIXES
 
 
 def values_of(words: Sequence[str]) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def own(path: Path, dt: float | None, values: Sequence[str] = (), roots: Sequenc
         else:
             made = getattr(module, "sim", getattr(module, "scene", None))
     except Exception as error:
-        raise examples.UsageError(examples.told(error, path)) from None
+        raise examples.UsageError(examples.error_text(error, path)) from None
     if isinstance(made, Scene | Model):
         return Simulation(made, dt or 1e-3), module
     if not isinstance(made, Simulation):

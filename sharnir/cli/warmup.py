@@ -23,55 +23,34 @@ from sharnir.core.kernel_cache import pack, processor
 from sharnir.core.types import load_modules, loaded_folders
 from sharnir.runtime.simulation import Simulation  # with all kernels: a module is compiled with those that are known
 
-KERNELS: tuple[tuple[str, str, int | None], ...] = (
-    ("engine.direct.energy.rope", "energy_rope_steps", None),
-    ("engine.direct.roped_steps", "roped_kernel", 1),
-    ("engine.direct.roped_steps", "roped_kernel", 0),
-    ("engine.tree.generic", "module_kernel", 6),
-    ("engine.tree.generic", "module_kernel", 4),
-    ("engine.tree.generic", "module_kernel", 2),
-    ("engine.tree.generic", "module_kernel", 5),
-    ("engine.tree.generic", "module_kernel", 1),
-    ("engine.tree.generic", "module_kernel", 3),
-    ("engine.tree.generic", "module_kernel", 0),
-    ("engine.tree.tangent_code", "tangent_kernel", None),
-    ("integrate.kernel", "integrate_all", None),
-    ("engine.sequential.begin", "predict", None),
-    ("engine.rope.kernels", "rope_begin", None),
-    ("engine.rope.touch_kernels", "touch_begin", None),
-    ("engine.rope.energy_kernels", "energy_steps", None),
-    ("engine.sequential.patches", "prepare_points", None),
-    ("integrate.kernel", "integrate_plain", None),
-    ("engine.sequential.bodies", "KERNELS", None),
-    ("collision.collide", "collide_all", None),
-    ("collision.collide", "collide_round", None),
-    ("collision.queries", "cast_many", None),
-    ("collision.rays", "trace_eye", None),
-    ("view.tracer", "trace_pixels", None),
-    ("engine.guard", "TOUCHING", None),
-    ("engine.guard", "CONTACT", None),
-    ("engine.guard", "BODIES", None),
-    ("engine.guard", "JOINTED", None),
-    ("engine.sleep", "wake_called", None),
-    ("model.kinematics", "read_joints", None),
-    ("engine.articulated.functions", "kinematics", None),
-    ("sensors.kernels", "measure_probes", None),
+KERNEL_PLACES: tuple[tuple[str, str, int | None], ...] = (
+    ("engine.direct.energy.rope", "energy_rope_steps", None), ("engine.direct.roped_steps", "roped_kernel", 1),
+    ("engine.direct.roped_steps", "roped_kernel", 0), ("engine.tree.generic", "module_kernel", 6),
+    ("engine.tree.generic", "module_kernel", 4), ("engine.tree.generic", "module_kernel", 2),
+    ("engine.tree.generic", "module_kernel", 5), ("engine.tree.generic", "module_kernel", 1),
+    ("engine.tree.generic", "module_kernel", 3), ("engine.tree.generic", "module_kernel", 0),
+    ("engine.tree.tangent_code", "tangent_kernel", None), ("integrate.kernel", "integrate_all", None),
+    ("engine.sequential.begin", "predict", None), ("engine.rope.kernels", "rope_begin", None),
+    ("engine.rope.touch_kernels", "touch_begin", None), ("engine.rope.energy_kernels", "energy_steps", None),
+    ("engine.sequential.patches", "prepare_points", None), ("integrate.kernel", "integrate_plain", None),
+    ("engine.sequential.bodies", "BODY_KERNELS", None), ("collision.collide", "collide_all", None),
+    ("collision.collide", "collide_round", None), ("collision.queries", "cast_many", None),
+    ("collision.rays", "trace_eye", None), ("view.tracer", "trace_pixels", None), ("engine.guard", "GUARD_OF_ALL", None),
+    ("engine.guard", "GUARD_OF_CONTACT", None), ("engine.guard", "GUARD_OF_BODIES", None), ("engine.guard", "JOINTED", None),
+    ("engine.sleep", "wake_called", None), ("model.kinematics", "read_joints", None),
+    ("engine.articulated.functions", "kinematics", None), ("sensors.kernels", "measure_probes", None),
     ("collision.contact_table", "fill_contacts", None),
-)
+)  # fmt: skip
 """Where one kernel of each module stands, the longest compiles first: file of sharnir, name, argument of what makes it."""
 
-RARE: tuple[tuple[str, str, int | None], ...] = (("engine.direct.energy.rope", "TOUCHING", None),)
+RARE_KERNELS: tuple[tuple[str, str, int | None], ...] = (("engine.direct.energy.rope", "TOUCHING", None),)
 """As above: what only scenes with contacts beside ropes take from the direct solver."""
 
 DEMO: tuple[tuple[str, str, int | None], ...] = (
-    ("engine.sequential.patches", "prepare_points", None),
-    ("engine.sequential.begin", "predict", None),
-    ("engine.tree.generic", "module_kernel", 0),
-    ("collision.collide", "collide_all", None),
-    ("engine.guard", "CONTACT", None),
-    ("engine.guard", "JOINTED", None),
-    ("model.kinematics", "read_joints", None),
-)
+    ("engine.sequential.patches", "prepare_points", None), ("engine.sequential.begin", "predict", None),
+    ("engine.tree.generic", "module_kernel", 0), ("collision.collide", "collide_all", None),
+    ("engine.guard", "GUARD_OF_CONTACT", None), ("engine.guard", "JOINTED", None), ("model.kinematics", "read_joints", None),
+)  # fmt: skip
 """As above: those of the demonstration."""
 
 SCENES = ("sequential", "direct", "limits", "rope")
@@ -81,7 +60,7 @@ SCENES = ("sequential", "direct", "limits", "rope")
 def compile_all(rare: bool = True, device: str = "cpu") -> float:
     """Compile or load the kernels that scenes on a device need, the rare ones too if asked; returns the seconds it took."""
     started = time.perf_counter()
-    _compile([*(RARE if rare else ()), *KERNELS, *SCENES], device)
+    _compile([*(RARE_KERNELS if rare else ()), *KERNEL_PLACES, *SCENES], device)
     return time.perf_counter() - started
 
 
@@ -93,7 +72,7 @@ def pack_all(folder: str | Path) -> None:
     if "native" in processor():
         sys.stderr.write("sharnir: kernels are compiled for the processor of this machine alone: the wheel has none\n")
         return
-    pack(sorted(_compile([*RARE, *KERNELS, *SCENES], "cpu", apart=True)), Path(folder))
+    pack(sorted(_compile([*RARE_KERNELS, *KERNEL_PLACES, *SCENES], "cpu", apart=True)), Path(folder))
 
 
 def compile_ahead(kernels: Iterable[tuple[str, str, int | None]]) -> None:

@@ -4,16 +4,20 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.collision.data import Manifold, Solid, column, mat83, put, vec4
+from sharnir.collision.data import Manifold, Solid, frame_axis, mat83, put, vec4
 from sharnir.collision.round import nearest_on_segments
 from sharnir.core.types import mat33, real, vec3
 
-FLAT = wp.constant(real(1.0e-4))  # sin² of the angle below which two edges span no axis
-STRAIGHT = wp.constant(real(1.0 - 1.0e-12))  # cosine: along an axis, but for rounding
-TIE = wp.constant(real(1.0e-6))  # of the smallest half size: an edge is taken where it is better than the best face by so much;
+PARALLEL_EDGES = wp.constant(real(1.0e-4))  # sin² of the angle below which two edges span no axis
+ALONG_AXIS = wp.constant(real(1.0 - 1.0e-12))  # cosine: along an axis, but for rounding
+EDGE_ADVANTAGE = wp.constant(
+    real(1.0e-6)
+)  # of the smallest half size: an edge is taken where it is better than the best face by so much;
 KEPT_TIE = wp.constant(real(1.0e-3))  # and this where the pair is known from the last step, so that its points do not flicker
-LEANS = wp.constant(real(0.9))  # cosine between edges' normal and a face's, up to which the face may come down on the step
-APART = wp.constant(real(0.0025))  # of the smaller half diagonal, squared: a point of the face that is nearer is the edges' own
+EDGE_LEAN = wp.constant(real(0.9))  # cosine between edges' normal and a face's, up to which the face may come down on the step
+LEAST_APART = wp.constant(
+    real(0.0025)
+)  # of the smaller half diagonal, squared: a point of the face that is nearer is the edges' own
 
 
 @wp.func
@@ -113,7 +117,7 @@ def axis_out_of_box(p: vec3, d: vec3, h: vec3) -> vec3:
 
 
 @wp.func
-def above_face(p: vec3, d: vec3, h: vec3, k: int):
+def above_face(p: vec3, d: vec3, h: vec3, k: int) -> tuple[real, real]:
     """Which t of the axis are above or below the box along its axis k: from, to; none where the first is larger."""
     low = real(-1.0)
     high = real(1.0)
@@ -134,7 +138,7 @@ def capsule_box(A: Solid, B: Solid, margin: real) -> Manifold:
     h = B.size
     r = A.radius
     p = wp.transpose(B.R) * (A.x - B.x)
-    d = wp.transpose(B.R) * column(A.R, 2) * A.size[1]
+    d = wp.transpose(B.R) * frame_axis(A.R, 2) * A.size[1]
     t = nearest_to_box(p, d, h)
     x = p + d * t
     e = vec3(wp.clamp(x[0], -h[0], h[0]), wp.clamp(x[1], -h[1], h[1]), wp.clamp(x[2], -h[2], h[2]))
@@ -154,7 +158,7 @@ def capsule_box(A: Solid, B: Solid, margin: real) -> Manifold:
     if wp.abs(n[2]) > wp.abs(n[k]):
         k = 2
     low, high = above_face(p, d, h, k)
-    if wp.abs(n[k]) > STRAIGHT:  # exactly, or the nearest point is beyond the face
+    if wp.abs(n[k]) > ALONG_AXIS:  # exactly, or the nearest point is beyond the face
         short = (high - low) * wp.length(d) < real(1.0e-3) * r  # then one of its ends is enough, the deeper one
         for c in range(2):
             y = p + d * wp.where(c == 0, low, high)
@@ -180,7 +184,7 @@ def capsule_box(A: Solid, B: Solid, margin: real) -> Manifold:
         gap = wp.dot(n, q - y) - r
         return put(m, B.x + B.R * (y + n * (r + real(0.5) * gap)), gap)
     m = put(m, B.x + B.R * (x + n * (r + real(0.5) * (far - r))), far - r)
-    if wp.abs(n[k]) > LEANS and high > low:  # across an edge: what a turn about it brings down on the face
+    if wp.abs(n[k]) > EDGE_LEAN and high > low:  # across an edge: what a turn about it brings down on the face
         for c in range(2):
             at = wp.where(c == 0, low, high)
             y = p + d * at
@@ -194,7 +198,7 @@ def capsule_box(A: Solid, B: Solid, margin: real) -> Manifold:
 
 
 @wp.func
-def clip(P: mat83, n: int, axis: int, bound: real, sign: real):
+def clip(P: mat83, n: int, axis: int, bound: real, sign: real) -> tuple[mat83, int]:
     """Sutherland and Hodgman's clip to sign · P[axis] ≤ bound; at most 8 corners come of a quadrangle and a rectangle."""
     out = mat83()
     m = int(0)
@@ -291,7 +295,11 @@ def face_points(m: Manifold, A: Solid, k: int, s: real, B: Solid, margin: real) 
             if four[e] == r:
                 again = 1
         if gap < margin and again == 0:
-            d = column(A.R, i) * P[r, 0] + column(A.R, j) * P[r, 1] + column(A.R, k) * (s * (A.size[k] + real(0.5) * gap))
+            d = (
+                frame_axis(A.R, i) * P[r, 0]
+                + frame_axis(A.R, j) * P[r, 1]
+                + frame_axis(A.R, k) * (s * (A.size[k] + real(0.5) * gap))
+            )
             m = put(m, A.x + d, gap)
     return m
 
@@ -300,11 +308,11 @@ def face_points(m: Manifold, A: Solid, k: int, s: real, B: Solid, margin: real) 
 def box_face(m: Manifold, A: Solid, B: Solid, k: int, margin: real) -> Manifold:
     """Points of a face of A (k: 0 to 2) or of B (3 to 5), and its normal."""
     if k < 3:
-        s = wp.where(wp.dot(column(A.R, k), B.x - A.x) >= real(0.0), real(1.0), real(-1.0))
-        m.n = column(A.R, k) * s
+        s = wp.where(wp.dot(frame_axis(A.R, k), B.x - A.x) >= real(0.0), real(1.0), real(-1.0))
+        m.n = frame_axis(A.R, k) * s
         return face_points(m, A, k, s, B, margin)
-    s = wp.where(wp.dot(column(B.R, k - 3), B.x - A.x) >= real(0.0), real(-1.0), real(1.0))
-    m.n = column(B.R, k - 3) * (-s)
+    s = wp.where(wp.dot(frame_axis(B.R, k - 3), B.x - A.x) >= real(0.0), real(-1.0), real(1.0))
+    m.n = frame_axis(B.R, k - 3) * (-s)
     return face_points(m, B, k - 3, s, A, margin)
 
 
@@ -316,11 +324,11 @@ def with_face(m: Manifold, A: Solid, B: Solid, k: int, margin: real) -> Manifold
     """
     face = box_face(Manifold(), A, B, k, margin)
     along = wp.dot(m.n, face.n)
-    if along < LEANS:
+    if along < EDGE_LEAN:
         return m
     first = vec3(m.p[0, 0], m.p[0, 1], m.p[0, 2])
     least = m.gap[0]
-    near = APART * wp.min(wp.length_sq(A.size), wp.length_sq(B.size))
+    near = LEAST_APART * wp.min(wp.length_sq(A.size), wp.length_sq(B.size))
     for c in range(face.count):
         p = vec3(face.p[c, 0], face.p[c, 1], face.p[c, 2])
         gap = wp.max(face.gap[c] / along, least)
@@ -332,8 +340,8 @@ def with_face(m: Manifold, A: Solid, B: Solid, k: int, margin: real) -> Manifold
 @wp.func
 def edge_point(m: Manifold, A: Solid, i: int, B: Solid, j: int) -> Manifold:
     """Edge i of A across edge j of B."""
-    u = column(A.R, i)
-    v = column(B.R, j)
+    u = frame_axis(A.R, i)
+    v = frame_axis(B.R, j)
     n = wp.normalize(wp.cross(u, v))
     if wp.dot(n, B.x - A.x) < real(0.0):
         n = -n
@@ -341,8 +349,8 @@ def edge_point(m: Manifold, A: Solid, i: int, B: Solid, j: int) -> Manifold:
     a = A.x
     b = B.x
     for c in range(3):
-        e = column(A.R, c)
-        f = column(B.R, c)
+        e = frame_axis(A.R, c)
+        f = frame_axis(B.R, c)
         if c != i:
             a = a + e * wp.where(wp.dot(e, n) > real(0.0), A.size[c], -A.size[c])
         if c != j:
@@ -354,7 +362,7 @@ def edge_point(m: Manifold, A: Solid, i: int, B: Solid, j: int) -> Manifold:
 
 
 @wp.func
-def best_edge(C: mat33, t: vec3, ha: vec3, hb: vec3, margin: real):
+def best_edge(C: mat33, t: vec3, ha: vec3, hb: vec3, margin: real) -> tuple[int, real]:
     """The pair of edges (3 i + j) whose common normal parts the boxes most, and by how much; none at all: −1."""
     best = real(-1.0e30)
     which = int(-1)
@@ -363,7 +371,7 @@ def best_edge(C: mat33, t: vec3, ha: vec3, hb: vec3, margin: real):
         i2 = (i + 2) % 3
         for j in range(3):
             sin2 = real(1.0) - C[i, j] * C[i, j]
-            if sin2 > FLAT:
+            if sin2 > PARALLEL_EDGES:
                 j1 = (j + 1) % 3
                 j2 = (j + 2) % 3
                 reach = ha[i1] * wp.abs(C[i2, j]) + ha[i2] * wp.abs(C[i1, j])
@@ -392,7 +400,7 @@ def box_box(A: Solid, B: Solid, margin: real, last: int) -> Manifold:
     ha = A.size
     hb = B.size
     least = wp.min(wp.min(wp.min(ha[0], ha[1]), ha[2]), wp.min(wp.min(hb[0], hb[1]), hb[2]))
-    tie = wp.where(last >= 0, KEPT_TIE, TIE) * least
+    tie = wp.where(last >= 0, KEPT_TIE, EDGE_ADVANTAGE) * least
     best = real(-1.0e30)
     k = int(0)
     for i in range(6):

@@ -7,14 +7,27 @@ tested against all; pairs are put in order by counting. A thread a world, the sa
 
 import warp as wp
 
-from sharnir.collision.data import CAPSULE, CONE, CYLINDER, ELLIPSOID, MARGIN, MESH, PLANE, SPHERE, Collision, Solid, column, vec4
+from sharnir.collision.data import (
+    CAPSULE,
+    CONE,
+    CYLINDER,
+    ELLIPSOID,
+    MARGIN,
+    MESH,
+    PLANE,
+    SPHERE,
+    Collision,
+    Solid,
+    frame_axis,
+    vec4,
+)
 from sharnir.core.spatial import matrix
 from sharnir.core.types import mat33, quat, real, vec3
 from sharnir.model.model import DYNAMIC, FIXED
 
 THROWS = wp.constant(real(1.5))  # of the speed at which two bodies meet, that a blow may throw one at
 FAT = wp.constant(real(0.01))  # m, and as much as STEPS steps of its motion
-STEPS = wp.constant(real(6.0))
+MARGIN_STEPS = wp.constant(real(6.0))
 
 
 @wp.func
@@ -24,7 +37,7 @@ def half_box(kind: int, size: vec3, radius: real, R: mat33) -> vec3:
     if kind == SPHERE:
         return out
     if kind == CAPSULE:
-        a = column(R, 2)
+        a = frame_axis(R, 2)
         return out + vec3(wp.abs(a[0]), wp.abs(a[1]), wp.abs(a[2])) * size[1]
     if kind == CYLINDER or kind == CONE:
         for k in range(3):
@@ -86,7 +99,7 @@ def reach_of_blows(s: wp.array(dtype=Collision), b: int, w: int) -> real:
 
 
 @wp.func
-def note_blow(s: wp.array(dtype=Collision), b: int, other: int, way: real, w: int):
+def note_blow(s: wp.array(dtype=Collision), b: int, other: int, way: real, w: int) -> None:
     """The farthest way that a body may be thrown, by which other one; and the farthest by any but that."""
     if other == s[0].broad.thrown_by[b, w]:
         s[0].broad.thrown[b, w] = wp.max(s[0].broad.thrown[b, w], way)
@@ -191,7 +204,7 @@ def inflate(s: wp.array(dtype=Collision), w: int) -> int:
         high = x + half
         if s[0].shapes.motion[b] != FIXED:
             spin = s[0].spin[b, w]
-            time = s[0].dt[0] * STEPS
+            time = s[0].dt[0] * MARGIN_STEPS
             step = (s[0].velocity[b, w] + wp.cross(spin, x - s[0].position[b, w])) * time
             fat = MARGIN + wp.min(FAT, bound)
             if kind != SPHERE:
@@ -227,7 +240,7 @@ def listed(first: wp.array(dtype=wp.int32), other: wp.array(dtype=wp.int32), a: 
 
 
 @wp.func
-def is_held(s: wp.array(dtype=Collision), a: int, b: int, w: int) -> bool:
+def is_excluded_by_joint(s: wp.array(dtype=Collision), a: int, b: int, w: int) -> bool:
     """Whether an enabled joint keeps two bodies (a < b) from touching."""
     for e in range(s[0].shapes.held_first[a], s[0].shapes.held_first[a + 1]):
         if s[0].shapes.held_other[e] == b and s[0].contacts.enabled[s[0].shapes.held_joint[e], w] != 0:
@@ -236,7 +249,7 @@ def is_held(s: wp.array(dtype=Collision), a: int, b: int, w: int) -> bool:
 
 
 @wp.func
-def note_joints(s: wp.array(dtype=Collision), w: int):
+def note_joints(s: wp.array(dtype=Collision), w: int) -> None:
     """After joints were enabled or disabled: ask for a new list of pairs, and look at their bodies anew, also at rest.
 
     `Broad.held` belongs to the list, `Contacts.held` to the state: so what follows a restored state does not depend on the list.
@@ -263,11 +276,11 @@ def may_touch(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> bool:
         return False
     if listed(s[0].shapes.apart_first, s[0].shapes.apart, wp.min(a, b), wp.max(a, b)) >= 0:
         return False
-    return not is_held(s, wp.min(a, b), wp.max(a, b), w)
+    return not is_excluded_by_joint(s, wp.min(a, b), wp.max(a, b), w)
 
 
 @wp.func
-def found(s: wp.array(dtype=Collision), i: int, j: int, w: int):
+def found(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> None:
     """A pair for the list, if there is room for it."""
     a = wp.min(i, j)
     b = wp.max(i, j)
@@ -282,7 +295,7 @@ def found(s: wp.array(dtype=Collision), i: int, j: int, w: int):
 
 
 @wp.func
-def sweep(s: wp.array(dtype=Collision), axis: int, w: int):
+def sweep_and_prune(s: wp.array(dtype=Collision), axis: int, w: int) -> None:
     """Pairs among the shapes that are swept."""
     n = s[0].shapes.sweeps
     for k in range(n):
@@ -321,7 +334,7 @@ def near_wide(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> bool:
     low = s[0].broad.low[j, w]
     high = s[0].broad.high[j, w]
     if s[0].shapes.kind[i] == PLANE:
-        n = column(s[0].broad.frame[i, w], 2)
+        n = frame_axis(s[0].broad.frame[i, w], 2)
         d = wp.dot(n, (low + high) * real(0.5) - s[0].broad.centre[i, w])
         half = (high - low) * real(0.5)
         return d <= wp.abs(n[0]) * half[0] + wp.abs(n[1]) * half[1] + wp.abs(n[2]) * half[2]
@@ -331,7 +344,7 @@ def near_wide(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> bool:
 
 
 @wp.func
-def put_in_order(s: wp.array(dtype=Collision), w: int):
+def put_in_order(s: wp.array(dtype=Collision), w: int) -> None:
     """The pairs as found, in order: counted by a, then by insertion among the few of one a."""
     count = s[0].broad.count[w]
     n = s[0].shapes.count
@@ -367,7 +380,7 @@ def put_in_order(s: wp.array(dtype=Collision), w: int):
 
 
 @wp.func
-def find_pairs(s: wp.array(dtype=Collision), w: int):
+def find_pairs(s: wp.array(dtype=Collision), w: int) -> None:
     """The list of pairs that may touch in this step, or be thrown at each other."""
     if place(s, w):
         for b in range(s[0].shapes.bodies):
@@ -379,13 +392,13 @@ def find_pairs(s: wp.array(dtype=Collision), w: int):
 
 
 @wp.func
-def make_list(s: wp.array(dtype=Collision), w: int):
+def make_list(s: wp.array(dtype=Collision), w: int) -> None:
     """The pairs of shapes whose boxes, made anew, overlap."""
     axis = inflate(s, w)
     s[0].broad.made[w] = s[0].broad.made[w] + 1
     s[0].broad.count[w] = 0
     s[0].broad.lost[w] = 0
-    sweep(s, axis, w)
+    sweep_and_prune(s, axis, w)
     for k in range(s[0].shapes.wides):
         i = s[0].shapes.wide[k]
         for l in range(s[0].shapes.sweeps):

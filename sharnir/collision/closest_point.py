@@ -3,12 +3,12 @@
 import warp as wp
 
 from sharnir.collision.convex import gjk, support
-from sharnir.collision.data import PLANE, Collision, Solid, column
+from sharnir.collision.data import PLANE, Collision, Solid, frame_axis
 from sharnir.collision.epa import epa
 from sharnir.core.types import real, vec3
 
 ARRIVED = wp.constant(real(1.0e-7))  # m
-PLACES = wp.constant(64)
+CAST_PLACES = wp.constant(64)
 
 
 @wp.struct
@@ -26,7 +26,7 @@ def nearest(s: wp.array(dtype=Collision), A: Solid, B: Solid, reach: real, w: in
     """Of any two convex shapes, or of a plane (A) and one; `w`: whose scratch."""
     out = Near()
     if A.kind == PLANE:
-        out.n = column(A.R, 2)
+        out.n = frame_axis(A.R, 2)
         out.b = support(s, B, -out.n) - out.n * B.radius
         out.gap = wp.dot(out.n, out.b - A.x)
         out.a = out.b - out.n * out.gap
@@ -61,13 +61,13 @@ class Hit:
 
 
 @wp.func
-def advance(s: wp.array(dtype=Collision), A: Solid, B: Solid, d: vec3, start: real, length: real, w: int) -> Hit:
+def conservative_advancement(s: wp.array(dtype=Collision), A: Solid, B: Solid, d: vec3, start: real, length: real, w: int) -> Hit:
     """B moves along the unit vector d, from `start` on, at most to `length`, each time as far as it cannot meet A yet."""
     out = Hit()
     out.far = real(-1.0)
     moved = B
     t = start
-    tries = int(PLACES)
+    tries = int(CAST_PLACES)
     while tries > 0:
         tries = tries - 1
         moved.x = B.x + d * t

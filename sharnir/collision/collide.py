@@ -10,12 +10,32 @@ from typing import Any
 import warp as wp
 
 from sharnir.collision.broad import find_pairs, note_joints, solid
-from sharnir.collision.contact_cache import far_apart, keep_points, look_at_bodies, opened, stand_still, thrown, wake_touched
-from sharnir.collision.data import BOX, CYLINDER, MARGIN, MESH, PLANE, POINTS_A_PAIR, SPHERE, Collision, Manifold, column, mat83
-from sharnir.collision.disc import beyond, is_wheel
-from sharnir.collision.pairs import meet, speed_at, wheel_on_plane
-from sharnir.collision.round import across, ball_between
-from sharnir.collision.surface import mix, write_belt, write_mixed, write_tyre
+from sharnir.collision.contact_cache import (
+    far_apart,
+    keep_cached_points,
+    look_at_bodies,
+    opened,
+    stand_still,
+    thrown,
+    wake_touched,
+)
+from sharnir.collision.data import (
+    BOX,
+    CYLINDER,
+    MARGIN,
+    MESH,
+    PLANE,
+    POINTS_A_PAIR,
+    SPHERE,
+    Collision,
+    Manifold,
+    frame_axis,
+    mat83,
+)
+from sharnir.collision.disc import is_beyond_triangle, is_wheel
+from sharnir.collision.pairs import collide_pair, relative_velocity_at, wheel_on_plane
+from sharnir.collision.round import ball_between, perpendicular_to
+from sharnir.collision.surface import mix_materials, write_belt, write_mixed, write_tyre
 from sharnir.collision.terrain import Walk, face_normal, from_outside, triangle_solid, walk_begin, walk_next
 from sharnir.core.spatial import turned
 from sharnir.core.trimming import Absent
@@ -23,15 +43,15 @@ from sharnir.core.types import compile_quickly, copied, real, trimmed_module, ve
 
 compile_quickly("sharnir.collision")
 
-SAME = wp.constant(real(0.1))  # of the shape's size: so far a point may have moved on it in a step
-ROOM = wp.constant(POINTS_A_PAIR)
+SAME_POINT = wp.constant(real(0.1))  # of the shape's size: so far a point may have moved on it in a step
+PAIR_ROOM = wp.constant(POINTS_A_PAIR)
 LIKE = wp.constant(real(0.999))  # cosine of the angle up to which points on triangles share their four
 MERGED = wp.constant(real(0.01))  # of the shape's size: points on triangles that are nearer are one
-TOUCH = wp.constant(real(1.0e-5))  # m: a pair touches at this gap
+TOUCHING_GAP = wp.constant(real(1.0e-5))  # m: a pair touches at this gap
 
 
 @wp.func
-def collide(s: wp.array(dtype=Collision), w: int):
+def collide(s: wp.array(dtype=Collision), w: int) -> None:
     """Find all points of contact of a world: positions, velocities → contacts."""
     if s[0].contacts.resting[w] == 1:
         return
@@ -55,7 +75,7 @@ def collide(s: wp.array(dtype=Collision), w: int):
                     touch(s, k, old, w)
         elif old >= 0:  # two that stood still without a point have none now
             if s[0].kept.first[old, w] == s[0].contacts.count[w]:
-                keep_points(s, old, w)
+                keep_cached_points(s, old, w)
             else:
                 touch(s, k, old, w)
     if slept > 0:
@@ -63,18 +83,18 @@ def collide(s: wp.array(dtype=Collision), w: int):
 
 
 @wp.kernel(module="sharnir.collision", enable_backward=False)
-def collide_all(s: wp.array(dtype=Collision), first: int):
+def collide_all(s: wp.array(dtype=Collision), first: int) -> None:
     """One thread a world, from `first` on."""
     collide(s, first + wp.tid())
 
 
-KINDS = ("PLANE", "SPHERE", "CAPSULE", "BOX", "CYLINDER", "CONE", "ELLIPSOID", "HULL", "TRIANGLE", "MESH", "HEIGHTS")
-trimmed_module("sharnir.collision_round", Absent(kinds=KINDS[KINDS.index("BOX") :], false=("is_wheel",)))
+KIND_NAMES = ("PLANE", "SPHERE", "CAPSULE", "BOX", "CYLINDER", "CONE", "ELLIPSOID", "HULL", "TRIANGLE", "MESH", "HEIGHTS")
+trimmed_module("sharnir.collision_round", Absent(kinds=KIND_NAMES[KIND_NAMES.index("BOX") :], false=("is_wheel",)))
 collide_round = copied(collide_all, "sharnir.collision_round")
 """The same of planes, spheres and capsules alone, which compiles in a third of the time."""
-BLOCK = 32  # threads of a block of a GPU: one warp, so that few worlds occupy all of it
+BLOCK_THREADS = 32  # threads of a block of a GPU: one warp, so that few worlds occupy all of it
 for kernel in (collide_all, collide_round):
-    kernel.module.options["block_dim"] = BLOCK
+    kernel.module.options["block_dim"] = BLOCK_THREADS
 
 
 def collide_kernel(kinds: Collection[str]) -> Any:
@@ -83,7 +103,7 @@ def collide_kernel(kinds: Collection[str]) -> Any:
 
 
 @wp.func
-def keep_last(s: wp.array(dtype=Collision), w: int):
+def keep_last(s: wp.array(dtype=Collision), w: int) -> None:
     """The last step's points, with the impulses that the solver has left in them."""
     pairs = s[0].contacts.pairs[w]
     s[0].kept.pairs[w] = pairs
@@ -95,7 +115,7 @@ def keep_last(s: wp.array(dtype=Collision), w: int):
             p = s[0].contacts.impulse[i, w]
             s[0].kept.local[i, w] = s[0].contacts.local[i, w]
             s[0].kept.impulse[i, w] = p
-            if s[0].contacts.gap[i, w] <= TOUCH or wp.dot(p, s[0].contacts.normal[i, w]) > real(0.0):
+            if s[0].contacts.gap[i, w] <= TOUCHING_GAP or wp.dot(p, s[0].contacts.normal[i, w]) > real(0.0):
                 touched = 1
         s[0].kept.a[k, w] = s[0].contacts.shape_a[first, w]
         s[0].kept.b[k, w] = s[0].contacts.shape_b[first, w]
@@ -135,11 +155,11 @@ def touch_ball(s: wp.array(dtype=Collision), k: int, old: int, w: int) -> bool:
         small = x
         bound = s[0].shapes.bound[i]
     turn = wp.length(s[0].spin[b, w] - s[0].spin[a, w]) * bound * s[0].dt[0]
-    if wp.length(speed_at(s, a, b, small, w) * s[0].dt[0]) + turn + thrown(s, a, b, w) > MARGIN:
+    if wp.length(relative_velocity_at(s, a, b, small, w) * s[0].dt[0]) + turn + thrown(s, a, b, w) > MARGIN:
         return False
     first = s[0].contacts.count[w]
     if kind == PLANE:
-        n = column(s[0].broad.frame[i, w], 2)
+        n = frame_axis(s[0].broad.frame[i, w], 2)
         gap = wp.dot(n, y - x) - s[0].shapes.radius[j]
         if gap < MARGIN:
             add_point(s, n, y - n * (s[0].shapes.radius[j] + gap * real(0.5)), gap, w)
@@ -152,7 +172,7 @@ def touch_ball(s: wp.array(dtype=Collision), k: int, old: int, w: int) -> bool:
 
 
 @wp.func
-def touch(s: wp.array(dtype=Collision), k: int, old: int, w: int):
+def touch(s: wp.array(dtype=Collision), k: int, old: int, w: int) -> None:
     """The points of pair k of the list, if it has any; `old`: its place among the last step's pairs, or −1."""
     i = s[0].broad.a[k, w]
     j = s[0].broad.b[k, w]
@@ -181,7 +201,7 @@ def touch(s: wp.array(dtype=Collision), k: int, old: int, w: int):
     more = real(0.0)
     flat = A.kind == BOX or is_wheel(A)
     if rough:  # A is the shape that moves, B will be one triangle after the other
-        u = speed_at(s, a, b, A.x, w) * s[0].dt[0]
+        u = relative_velocity_at(s, a, b, A.x, w) * s[0].dt[0]
         more = MARGIN + wp.length(s[0].spin[b, w] - s[0].spin[a, w]) * bound * s[0].dt[0]
         way = wp.length(u)
         walk = walk_begin(s, i, A, u, more, w)
@@ -194,10 +214,10 @@ def touch(s: wp.array(dtype=Collision), k: int, old: int, w: int):
             bound_b = B.size[0]
         if rough and walk.over == 1:
             going = 0
-        elif rough and flat and beyond(A, B, face_normal(B), more + way):
+        elif rough and flat and is_beyond_triangle(A, B, face_normal(B), more + way):
             going = 1
         else:
-            m = meet(s, wp.where(flip, b, a), wp.where(flip, a, b), A, B, bound_a, bound_b, last, w)
+            m = collide_pair(s, wp.where(flip, b, a), wp.where(flip, a, b), A, B, bound_a, bound_b, last, w)
             feature = m.feature
             if flip:
                 m.n = -m.n
@@ -211,14 +231,14 @@ def touch(s: wp.array(dtype=Collision), k: int, old: int, w: int):
 
 
 @wp.func
-def add_points(s: wp.array(dtype=Collision), m: Manifold, w: int):
+def add_points(s: wp.array(dtype=Collision), m: Manifold, w: int) -> None:
     """Points of a manifold."""
     for c in range(m.count):
         add_point(s, m.n, vec3(m.p[c, 0], m.p[c, 1], m.p[c, 2]), m.gap[c], w)
 
 
 @wp.func
-def add_point(s: wp.array(dtype=Collision), n: vec3, p: vec3, gap: real, w: int):
+def add_point(s: wp.array(dtype=Collision), n: vec3, p: vec3, gap: real, w: int) -> None:
     """A point, if there is room for it."""
     k = s[0].contacts.count[w]
     if k < s[0].contacts.capacity:
@@ -231,9 +251,9 @@ def add_point(s: wp.array(dtype=Collision), n: vec3, p: vec3, gap: real, w: int)
 
 
 @wp.func
-def merge_points(s: wp.array(dtype=Collision), first: int, m: Manifold, bound: real, w: int):
+def merge_points(s: wp.array(dtype=Collision), first: int, m: Manifold, bound: real, w: int) -> None:
     """Points on one of many triangles: with those of the pair that have about the same normal, four are kept that span most."""
-    t1 = across(m.n)
+    t1 = perpendicular_to(m.n)
     t2 = wp.cross(m.n, t1)
     for c in range(m.count):
         p = vec3(m.p[c, 0], m.p[c, 1], m.p[c, 2])
@@ -255,7 +275,7 @@ def merge_points(s: wp.array(dtype=Collision), first: int, m: Manifold, bound: r
             if m.gap[c] < s[0].contacts.gap[same, w]:
                 put_point(s, same, m.n, p, m.gap[c], w)
         elif n < 4:
-            if s[0].contacts.count[w] - first < ROOM:
+            if s[0].contacts.count[w] - first < PAIR_ROOM:
                 add_point(s, m.n, p, m.gap[c], w)
             else:
                 s[0].contacts.lost[w] = s[0].contacts.lost[w] + 1
@@ -300,7 +320,7 @@ def least_worth(P: mat83) -> int:
 
 
 @wp.func
-def put_point(s: wp.array(dtype=Collision), k: int, n: vec3, p: vec3, gap: real, w: int):
+def put_point(s: wp.array(dtype=Collision), k: int, n: vec3, p: vec3, gap: real, w: int) -> None:
     """In another's place."""
     s[0].contacts.normal[k, w] = n
     s[0].contacts.point[k, w] = p
@@ -308,7 +328,7 @@ def put_point(s: wp.array(dtype=Collision), k: int, n: vec3, p: vec3, gap: real,
 
 
 @wp.func
-def keep_deepest(s: wp.array(dtype=Collision), first: int, size: int, w: int):
+def keep_deepest(s: wp.array(dtype=Collision), first: int, size: int, w: int) -> None:
     """Of the points of a pair the deepest alone: a raycast wheel touches in one."""
     best = first
     for p in range(first + 1, first + size):
@@ -319,7 +339,7 @@ def keep_deepest(s: wp.array(dtype=Collision), first: int, size: int, w: int):
 
 
 @wp.func
-def close_pair(s: wp.array(dtype=Collision), k: int, first: int, old: int, feature: int, w: int):
+def close_pair(s: wp.array(dtype=Collision), k: int, first: int, old: int, feature: int, w: int) -> None:
     """All that follows from where the points of a pair are: identity, impulse, material."""
     size = s[0].contacts.count[w] - first
     if size == 0:
@@ -344,7 +364,7 @@ def close_pair(s: wp.array(dtype=Collision), k: int, first: int, old: int, featu
     began = int(1)
     if old >= 0:
         began = 1 - s[0].kept.touched[old, w]
-    mixed = mix(s, i, j, s[0].broad.rule[k, w], w)
+    mixed = mix_materials(s, i, j, s[0].broad.rule[k, w], w)
     used = int(0)
     tyre = mixed.relaxation > real(0.0)
     wheel = not cast and (tyre or (s[0].shapes.kind[j] == CYLINDER and s[0].shapes.radius[j] > real(0.0)))
@@ -380,7 +400,7 @@ def carry_over(
     if old >= 0:
         first = s[0].kept.first[old, w]
         olds = s[0].kept.size[old, w]
-        best = bound * bound * SAME * SAME
+        best = bound * bound * SAME_POINT * SAME_POINT
         if olds == 1 and size == 1:
             best = real(1.0e30)
         which = int(-1)

@@ -8,24 +8,24 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.collision.collide import BLOCK, collide_kernel
+from sharnir.collision.collide import BLOCK_THREADS, collide_kernel
 from sharnir.collision.data import Broad, Collision, Contacts, Kept, Materials, Polytope
 from sharnir.collision.describe import CollisionDescription
 from sharnir.collision.material import Material
 from sharnir.collision.tables import material_table, material_values, per_world, shape_table
 from sharnir.core.types import alone, load_modules, np_real, real
 from sharnir.errors import SceneError, SimulationError
-from sharnir.model.model import DYNAMIC, KEPT, Model, State, fill
+from sharnir.model.model import DYNAMIC, SLEEP_FIELDS, Model, State, fill
 
 CORNERS, FACES, RIM = 96, 192, 64
 """Room of the generic pair's polytope."""
 
 PAIR_FIELDS = ("pair_first", "pair_size", "pair_feature")
-BODY_FIELDS = ("anchor_position", "anchor_rotation")
+ANCHOR_FIELDS = ("anchor_position", "anchor_rotation")
 HELD_FIELDS = ("held",)
 WORLD_FIELDS = ("count", "lost", "pairs")
 WIDE_FIELDS = tuple(n for n, f in Contacts.vars.items() if getattr(f.type, "ndim", 0) == 2)  # type: ignore[attr-defined]
-POINT_FIELDS = tuple(n for n in WIDE_FIELDS if n not in (*PAIR_FIELDS, *BODY_FIELDS, *HELD_FIELDS, *KEPT, "enabled"))
+POINT_FIELDS = tuple(n for n in WIDE_FIELDS if n not in (*PAIR_FIELDS, *ANCHOR_FIELDS, *HELD_FIELDS, *SLEEP_FIELDS, "enabled"))
 
 
 @dataclass
@@ -103,7 +103,7 @@ class Collider:
         fill(contacts, model, None, " ".join(WORLD_FIELDS))
         fill(contacts, model, points, " ".join(POINT_FIELDS))
         fill(contacts, model, pairs, " ".join(PAIR_FIELDS))
-        fill(contacts, model, len(model.com), " ".join(BODY_FIELDS))
+        fill(contacts, model, len(model.com), " ".join(ANCHOR_FIELDS))
         fill(broad, model, n, "centre frame low high")
         fill(broad, model, int(self.data.shapes.sweeps), "order edge side")
         fill(broad, model, pairs, "raw_a raw_b a b rule")
@@ -119,7 +119,7 @@ class Collider:
         broad.order.assign(np.ascontiguousarray(np.repeat(swept[:, None], model.worlds, 1)))
         old = self.data.contacts
         if getattr(self, "_has_room", False):
-            for name in (*WORLD_FIELDS, *BODY_FIELDS, *HELD_FIELDS):
+            for name in (*WORLD_FIELDS, *ANCHOR_FIELDS, *HELD_FIELDS):
                 wp.copy(getattr(contacts, name), getattr(old, name))
             for name, rows in [(f, old.capacity) for f in POINT_FIELDS] + [(f, old.pair_capacity) for f in PAIR_FIELDS]:
                 values = getattr(contacts, name).numpy()
@@ -130,7 +130,7 @@ class Collider:
         self._has_room = True
         contacts.enabled = self._enabled
         contacts.joined_a, contacts.joined_b = self._ties
-        for name in KEPT:
+        for name in SLEEP_FIELDS:
             setattr(contacts, name, getattr(self._kept, name))
         self.data.contacts, self.data.broad, self.data.kept = contacts, broad, kept
 
@@ -166,7 +166,7 @@ class Collider:
         self.data.position, self.data.rotation = state.position, state.rotation
         self.data.velocity, self.data.spin = state.velocity, state.spin
         self._kept = state
-        for name in KEPT:
+        for name in SLEEP_FIELDS:
             setattr(self.data.contacts, name, getattr(state, name))
         if self.model.ropes is not None:
             self.ropes = getattr(state, "rope", self.ropes)
@@ -184,7 +184,7 @@ class Collider:
 
     def find(self, first: int, worlds: int) -> None:
         """Find the points of some worlds, with the kernel loaded."""
-        wp.launch(self.kernel, dim=worlds, inputs=[self.array, first], device=self.model.device, block_dim=BLOCK)
+        wp.launch(self.kernel, dim=worlds, inputs=[self.array, first], device=self.model.device, block_dim=BLOCK_THREADS)
 
     def take_back(self) -> None:
         """After the last step was taken back: points are those that it started from, as far as the next one needs them."""
@@ -219,7 +219,7 @@ class Collider:
     def wake(self) -> None:
         """Look at all bodies anew in the next step, also at those that sleep."""
         self.data.contacts.anchor_rotation.zero_()
-        for name in KEPT:
+        for name in SLEEP_FIELDS:
             getattr(self.data.contacts, name).zero_()
 
     @property

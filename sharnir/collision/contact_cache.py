@@ -9,13 +9,15 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.collision.data import MARGIN, MESH, PLANE, Collision, column
+from sharnir.collision.data import MARGIN, MESH, PLANE, Collision, frame_axis
 from sharnir.core.types import real, vec3
 
-NEAR = wp.constant(real(1.0e-6))  # m, that no point of the body has moved from where it was at its anchor
+UNMOVED = wp.constant(real(1.0e-6))  # m, that no point of the body has moved from where it was at its anchor
 AWAKE, ASLEEP, WOKEN = (wp.constant(k) for k in range(3))  # a body; woken: in this step, so that it lacks what awake ones got
-TOUCHES = wp.constant(real(1.0e-5))  # m: a gap up to which bodies touch
-SLOW = wp.constant(real(0.5))  # of the margin: two bodies that move by less in a step find none beyond it; gravity does to 10 ms
+TOUCHING_AT_REST = wp.constant(real(1.0e-5))  # m: a gap up to which bodies touch
+SLOW_APPROACH = wp.constant(
+    real(0.5)
+)  # of the margin: two bodies that move by less in a step find none beyond it; gravity does to 10 ms
 
 
 @wp.func
@@ -35,7 +37,7 @@ def look_at_bodies(s: wp.array(dtype=Collision), w: int) -> int:
         if r[3] < real(0.0):
             turn = -turn
         speed = (wp.length(s[0].velocity[b, w]) + wp.length(s[0].spin[b, w]) * reach) * dt
-        still = wp.abs(r[3]) > real(0.5) and wp.length(d) + wp.length(turn) * reach < NEAR and speed < SLOW * MARGIN
+        still = wp.abs(r[3]) > real(0.5) and wp.length(d) + wp.length(turn) * reach < UNMOVED and speed < SLOW_APPROACH * MARGIN
         if lost or not still:
             still = False
             s[0].contacts.anchor_position[b, w] = x
@@ -80,7 +82,7 @@ def far_apart(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> bool:
     d = s[0].broad.centre[j, w] - s[0].broad.centre[i, w]
     kind = s[0].shapes.kind[i]
     if kind == PLANE:
-        return wp.dot(column(s[0].broad.frame[i, w], 2), d) > near
+        return wp.dot(frame_axis(s[0].broad.frame[i, w], 2), d) > near
     near = near + s[0].shapes.bound[i]
     return kind < MESH and wp.length_sq(d) > near * near
 
@@ -97,7 +99,7 @@ def opened(s: wp.array(dtype=Collision), p: int, w: int) -> real:
 
 
 @wp.func
-def keep_points(s: wp.array(dtype=Collision), old: int, w: int):
+def keep_cached_points(s: wp.array(dtype=Collision), old: int, w: int) -> None:
     """The points of the last step's pair `old` stay where they are in the list; their gaps are those of now."""
     first = s[0].kept.first[old, w]
     size = s[0].kept.size[old, w]
@@ -116,7 +118,7 @@ def keep_points(s: wp.array(dtype=Collision), old: int, w: int):
 
 
 @wp.func
-def wake(s: wp.array(dtype=Collision), a: int, b: int, w: int):
+def wake(s: wp.array(dtype=Collision), a: int, b: int, w: int) -> None:
     """Of two bodies, that which sleeps wakes if the other one moves."""
     for side in range(2):
         c = wp.where(side == 0, a, b)
@@ -126,7 +128,7 @@ def wake(s: wp.array(dtype=Collision), a: int, b: int, w: int):
 
 
 @wp.func
-def wake_touched(s: wp.array(dtype=Collision), w: int):
+def wake_touched(s: wp.array(dtype=Collision), w: int) -> None:
     """What sleeps and is touched in this step by a body that moves, or was in the last, wakes, and all that it touches."""
     for k in range(s[0].kept.pairs[w]):
         if s[0].kept.touched[k, w] == 1:
@@ -134,7 +136,7 @@ def wake_touched(s: wp.array(dtype=Collision), w: int):
     for p in range(s[0].contacts.count[w]):
         a = s[0].contacts.body_a[p, w]
         b = s[0].contacts.body_b[p, w]
-        if s[0].contacts.gap[p, w] < TOUCHES + s[0].broad.way[a, w] + s[0].broad.way[b, w]:
+        if s[0].contacts.gap[p, w] < TOUCHING_AT_REST + s[0].broad.way[a, w] + s[0].broad.way[b, w]:
             wake(s, a, b, w)
     spread_waking(s, w)
 
@@ -154,7 +156,7 @@ def wake_both(s: Any, a: int, b: int, w: int) -> int:
 
 
 @wp.func
-def is_tied(s: Any, k: int, w: int) -> bool:
+def is_tie_active(s: Any, k: int, w: int) -> bool:
     """Whether tie k joins its bodies now: the first ties are the scene's joints, which may be disabled."""
     if k < s[0].contacts.enabled.shape[0]:
         return s[0].contacts.enabled[k, w] != 0
@@ -162,7 +164,7 @@ def is_tied(s: Any, k: int, w: int) -> bool:
 
 
 @wp.func
-def spread_waking(s: Any, w: int):
+def spread_waking(s: Any, w: int) -> None:
     """All that contacts and joints join to a body that was woken wakes too."""
     changed = int(1)
     while changed == 1:
@@ -172,5 +174,5 @@ def spread_waking(s: Any, w: int):
             a = s[0].contacts.body_a[p, w]
             changed = wp.max(changed, wake_both(s, a, s[0].contacts.body_b[p, w], w))
         for k in range(s[0].contacts.joined_a.shape[0]):
-            if is_tied(s, k, w):
+            if is_tie_active(s, k, w):
                 changed = wp.max(changed, wake_both(s, s[0].contacts.joined_a[k], s[0].contacts.joined_b[k], w))

@@ -45,7 +45,7 @@ def fill_contacts(
     position: wp.array2d(dtype=vec3),
     velocity: wp.array2d(dtype=vec3),
     t: ContactTable,
-):
+) -> None:
     """Copy the contacts of each world, and add their forces up body by body."""
     w = wp.tid()
     h = dt[0]
@@ -101,7 +101,7 @@ def add_ropes(
     position: wp.array2d(dtype=vec3),
     velocity: wp.array2d(dtype=vec3),
     t: ContactTable,
-):
+) -> None:
     """Add the forces of ropes to those on the bodies that they touch."""
     w = wp.tid()
     h = dt[0]
@@ -126,7 +126,7 @@ def sum_between(
     t: ContactTable,
     force: wp.array(dtype=vec3),  # [world] N, on the body by the others
     moment: wp.array(dtype=vec3),  # [world] N·m, about its centre of mass
-):
+) -> None:
     """Add up the forces between a body and some others in each world."""
     w = wp.tid()
     F = vec3()

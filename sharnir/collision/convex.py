@@ -20,10 +20,10 @@ from sharnir.collision.data import (
 )
 from sharnir.core.types import real, vec3
 
-ROUNDS = wp.constant(60)
-EXACT = wp.constant(real(1.0e-12))  # of |v|²: as near as rounding lets it come
-STUCK = wp.constant(real(1.0e-4))  # of |v|²: what is farther from the end has got stuck
-TINY = wp.constant(real(1.0e-30))
+GJK_ROUNDS = wp.constant(60)
+GJK_EXACT = wp.constant(real(1.0e-12))  # of |v|²: as near as rounding lets it come
+GJK_STUCK = wp.constant(real(1.0e-4))  # of |v|²: what is farther from the end has got stuck
+GJK_TINY = wp.constant(real(1.0e-30))
 
 
 @wp.func
@@ -56,7 +56,7 @@ def support(s: wp.array(dtype=Collision), A: Solid, d: vec3) -> vec3:
         p = vec3(real(0.0), real(0.0), upon(l[2], A.size[1]))
     elif A.kind == CYLINDER or A.kind == CONE:
         r = wp.sqrt(l[0] * l[0] + l[1] * l[1])
-        k = A.size[0] / wp.max(r, TINY)
+        k = A.size[0] / wp.max(r, GJK_TINY)
         p = vec3(l[0] * k, l[1] * k, upon(l[2], A.size[1]))
         if A.kind == CONE:
             p[2] = -A.size[1]
@@ -64,7 +64,7 @@ def support(s: wp.array(dtype=Collision), A: Solid, d: vec3) -> vec3:
                 p = vec3(real(0.0), real(0.0), A.size[1])
     elif A.kind == ELLIPSOID:
         a = wp.cw_mul(l, A.size)
-        p = wp.cw_mul(a, A.size) / wp.max(wp.length(a), TINY)
+        p = wp.cw_mul(a, A.size) / wp.max(wp.length(a), GJK_TINY)
     elif A.kind == HULL:
         p = hull_corner(s[0].shapes.corners, A.first, A.length, l)
     elif A.kind == TRIANGLE:
@@ -144,7 +144,7 @@ def simplex_weights(W: mat43, n: int) -> vec4:
     b = row(W, 1)
     if n == 2:
         d = b - a
-        t = wp.clamp(-wp.dot(a, d) / wp.max(wp.dot(d, d), TINY), o, real(1.0))
+        t = wp.clamp(-wp.dot(a, d) / wp.max(wp.dot(d, d), GJK_TINY), o, real(1.0))
         return vec4(real(1.0) - t, t, o, o)
     best = real(1.0e300)
     out = vec4()
@@ -200,7 +200,7 @@ def gjk(s: wp.array(dtype=Collision), A: Solid, B: Solid, reach: real) -> Simple
     again = int(0)
     best = real(1.0e300)
     out.far = real(1.0e9)
-    going = int(ROUNDS)
+    going = int(GJK_ROUNDS)
     while going > 0:
         going = going - 1
         p = support(s, A, -v)
@@ -209,7 +209,7 @@ def gjk(s: wp.array(dtype=Collision), A: Solid, B: Solid, reach: real) -> Simple
         vw = wp.dot(v, w)
         if vw > real(0.0) and vw * vw > reach * reach * vv:
             return out
-        if n > 0 and vv - vw <= EXACT * vv + real(1.0e-15) * size * size:
+        if n > 0 and vv - vw <= GJK_EXACT * vv + real(1.0e-15) * size * size:
             break
         begun = n > 0
         out.W = with_row(out.W, n, w)
@@ -239,10 +239,10 @@ def gjk(s: wp.array(dtype=Collision), A: Solid, B: Solid, reach: real) -> Simple
             out.far = real(-1.0)
             return out
         if begun and wp.dot(u, u) >= vv:  # no nearer than before: rounding at the end,
-            if vv - vw <= STUCK * vv or again == 4:
+            if vv - vw <= GJK_STUCK * vv or again == 4:
                 break
             again = again + 1  # or a simplex that is all but flat: once more, from another side
-            going = int(ROUNDS)
+            going = int(GJK_ROUNDS)
             u = w
             u[again % 3] = u[again % 3] + real(0.1) * size
             n = int(0)

@@ -4,13 +4,15 @@ Shapes stand in an order that does not depend on that in which bodies were added
 by name), so pairs and points come out in the same order too, and b of a pair is always dynamic.
 """
 
+from typing import Any
+
 import warp as wp
 
 from sharnir.core.types import mat33, quat, real, vec3
 
 vec2 = wp.types.vector(length=2, dtype=real)
-vec4 = wp.types.vector(length=4, dtype=real)
-mat43 = wp.types.matrix(shape=(4, 3), dtype=real)
+vec4: Any = wp.types.vector(length=4, dtype=real)
+mat43: Any = wp.types.matrix(shape=(4, 3), dtype=real)
 mat83 = wp.types.matrix(shape=(8, 3), dtype=real)
 
 KINDS = ("plane", "sphere", "capsule", "box", "cylinder", "cone", "ellipsoid", "hull", "triangle", "mesh", "heights")
@@ -265,6 +267,6 @@ def put(m: Manifold, p: vec3, gap: real) -> Manifold:
 
 
 @wp.func
-def column(R: mat33, k: int) -> vec3:
+def frame_axis(R: mat33, k: int) -> vec3:
     """Axis k of a frame."""
     return vec3(R[0, k], R[1, k], R[2, k])

@@ -13,6 +13,7 @@ from sharnir.collision.primitives import Part, parts_of, terrain_part
 from sharnir.core.spatial import direction_of, frame_from_axes, quat_rotate
 from sharnir.errors import SceneError, number
 from sharnir.geometry.shapes import Compound, Mesh, Shape
+from sharnir.model.descriptions import vector
 from sharnir.model.model import DYNAMIC
 
 EVERYTHING = 0x7FFFFFFF
@@ -115,7 +116,7 @@ class ContactScene:
     def add_body(
         self, name: str, collide: Any, shapes: Any, material: Any, group: Any, surface_velocity: Any
     ) -> None:  # fmt: skip
-        """What `Scene.add_body` was told about contact."""
+        """What `Scene.add_body` was given about contact."""
         who = f"body {name!r}"
         if collide is not None and not isinstance(collide, bool):
             raise SceneError(f"{who}: collide is True, False or None, got {collide!r}")
@@ -136,7 +137,7 @@ class ContactScene:
         elif group is not None:
             made.group, made.mask = _group(group, who)
         if surface_velocity is not None:
-            made.surface = _vector(surface_velocity, who, "surface_velocity (m/s, body axes)")
+            made.surface = vector(surface_velocity, who, "surface_velocity (m/s, body axes)")
         self.bodies[name] = made
 
     def add_ground(self, world: str, height: Any, normal: Any, material: Any, group: Any) -> None:
@@ -267,13 +268,3 @@ def _group(value: Any, who: str) -> tuple[int, int]:
     if len(given) != 2 or not all(whole) or not 0 < int(given[0]) <= EVERYTHING or not 0 <= int(given[1]) <= EVERYTHING:
         raise SceneError(f"{who}: group is bits (1 to 2³¹ − 1), or (bits, mask of the groups it touches), got {value!r}")
     return int(given[0]), int(given[1])
-
-
-def _vector(value: Any, who: str, what: str) -> np.ndarray:
-    try:
-        v = np.asarray(value, float)
-    except (TypeError, ValueError):
-        v = np.zeros(0)
-    if v.shape != (3,) or not np.isfinite(v).all():
-        raise SceneError(f"{who}: {what} is three finite numbers, got {value!r}")
-    return v

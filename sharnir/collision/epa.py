@@ -10,7 +10,7 @@ from sharnir.collision.convex import Simplex, row, support, triangle_weights
 from sharnir.collision.data import Collision, Solid, vec4
 from sharnir.core.types import real, vec3
 
-GAIN = wp.constant(real(1.0e-7))  # of the sizes: a corner that is farther by less ends it
+EPA_GAIN = wp.constant(real(1.0e-7))  # of the sizes: a corner that is farther by less ends it
 
 
 @wp.func
@@ -56,7 +56,7 @@ def raised(s: wp.array(dtype=Collision), A: Solid, B: Solid, n: int, size: real,
 
 
 @wp.func
-def add_face(s: wp.array(dtype=Collision), at: int, a: int, b: int, c: int, size: real, w: int):
+def add_face(s: wp.array(dtype=Collision), at: int, a: int, b: int, c: int, size: real, w: int) -> None:
     """Face (a, b, c), seen from outside in this order; one without area is never the nearest."""
     A = s[0].polytope.corner[a, w]
     n = wp.cross(s[0].polytope.corner[b, w] - A, s[0].polytope.corner[c, w] - A)
@@ -70,7 +70,7 @@ def add_face(s: wp.array(dtype=Collision), at: int, a: int, b: int, c: int, size
 
 
 @wp.func
-def first_faces(s: wp.array(dtype=Collision), size: real, w: int):
+def first_faces(s: wp.array(dtype=Collision), size: real, w: int) -> None:
     """The four of the tetrahedron."""
     a = s[0].polytope.corner[0, w]
     b = s[0].polytope.corner[1, w]
@@ -158,7 +158,7 @@ def grown(s: wp.array(dtype=Collision), faces: int, at: int, size: real, w: int)
 
 
 @wp.func
-def epa(s: wp.array(dtype=Collision), A: Solid, B: Solid, start: Simplex, w: int):
+def epa(s: wp.array(dtype=Collision), A: Solid, B: Solid, start: Simplex, w: int) -> tuple[vec3, real, vec3]:
     """Normal from A to B, depth of the cores, and the point of A's core that is deepest in B."""
     size = wp.length(A.size) + wp.length(B.size) + real(1.0e-9)
     n = start.n
@@ -198,7 +198,7 @@ def epa(s: wp.array(dtype=Collision), A: Solid, B: Solid, start: Simplex, w: int
             a = p
         full = n >= s[0].polytope.capacity or faces + 32 > s[0].polytope.face_capacity
         # a face with the origin outside of it: rounding has torn the polytope
-        if gain < GAIN * size or full or m[3] < real(-1.0e-9) * size:
+        if gain < EPA_GAIN * size or full or m[3] < real(-1.0e-9) * size:
             growing = 0
         else:
             s[0].polytope.corner[n, w] = x

@@ -4,29 +4,31 @@ A shape's face towards the other is found by its support function along the norm
 answers them all alike, an edge by its two ends, a face by its corners. The smaller of the two polygons is clipped by the other.
 """
 
+from typing import Any
+
 import warp as wp
 
 from sharnir.collision.boxes import four_of
 from sharnir.collision.convex import gjk, support
-from sharnir.collision.data import BOX, CONE, CYLINDER, ELLIPSOID, SPHERE, Collision, Manifold, Solid, column, put
+from sharnir.collision.data import BOX, CONE, CYLINDER, ELLIPSOID, SPHERE, Collision, Manifold, Solid, frame_axis, put
 from sharnir.collision.epa import epa
-from sharnir.collision.round import across
+from sharnir.collision.round import perpendicular_to
 from sharnir.core.types import real, vec3
 
-mat12_3 = wp.types.matrix(shape=(12, 3), dtype=real)
+mat12_3: Any = wp.types.matrix(shape=(12, 3), dtype=real)
 
 TILT = wp.constant(real(3.0e-3))  # rad, at least; as far as the margin goes, so that what may turn down in the step is found
-LARGEST = wp.constant(real(0.1))  # rad
+MOST_TILT = wp.constant(real(0.1))  # rad
 NARROW = wp.constant(real(0.02))  # of its length: a polygon that is not wider is an edge
-SMALL = wp.constant(real(0.02))  # of the shapes' size: one that is not longer is a corner
+CORNER_SIZE = wp.constant(real(0.02))  # of the shapes' size: one that is not longer is a corner
 STEADY = wp.constant(real(1.0e-5))  # m, by which a point has to be deeper than others to count as the deepest
-EDGE = wp.constant(real(5.0e-5))  # m, and 1 % of its half size at most: edges of a box or cylinder are rounded by this
+EDGE_ROUNDING = wp.constant(real(5.0e-5))  # m, and 1 % of its half size at most: edges of a box or cylinder are rounded by this
 DIAGONAL = wp.constant(real(0.7071067811865476))
-FLAT = wp.constant(real(1.0e-9))  # m, half the length of a disc that has none
+DISC_THICKNESS = wp.constant(real(1.0e-9))  # m, half the length of a disc that has none
 
 
 @wp.func
-def compass(k: int):
+def compass(k: int) -> tuple[real, real]:
     """Cosine and sine of k · 45°."""
     x = wp.where(k == 2 or k == 6, real(0.0), wp.where(k % 2 == 1, DIAGONAL, real(1.0)))
     y = wp.where(k == 0 or k == 4, real(0.0), wp.where(k % 2 == 1, DIAGONAL, real(1.0)))
@@ -34,14 +36,16 @@ def compass(k: int):
 
 
 @wp.func
-def face_polygon(s: wp.array(dtype=Collision), A: Solid, o: vec3, n: vec3, t1: vec3, t2: vec3, up: real, tilt: real):
+def face_polygon(
+    s: wp.array(dtype=Collision), A: Solid, o: vec3, n: vec3, t1: vec3, t2: vec3, up: real, tilt: real
+) -> tuple[mat12_3, int]:
     """A's face along up · n: corners (along t1, along t2, along n) from o, those that repeat left out, in turn; and how many.
 
     What lies on its round side is tilted by TILT alone across its axis: beside the line on which it rolls are no corners.
     """
     P = mat12_3()
     m = int(0)
-    axis = column(A.R, 2)
+    axis = frame_axis(A.R, 2)
     axis = axis - n * wp.dot(n, axis)
     rolls = (A.kind == CYLINDER or A.kind == CONE) and wp.length_sq(axis) > tilt * tilt
     if rolls:
@@ -81,7 +85,7 @@ def area_of(P: mat12_3, n: int) -> vec3:
 
 
 @wp.func
-def clip_by_line(P: mat12_3, n: int, ax: real, ay: real, bound: real):
+def clip_by_line(P: mat12_3, n: int, ax: real, ay: real, bound: real) -> tuple[mat12_3, int]:
     """What of a polygon has ax · x + ay · y ≤ bound."""
     out = mat12_3()
     m = int(0)
@@ -104,7 +108,7 @@ def clip_by_line(P: mat12_3, n: int, ax: real, ay: real, bound: real):
 
 
 @wp.func
-def clip_by_polygon(P: mat12_3, n: int, Q: mat12_3, k: int, slack: real):
+def clip_by_polygon(P: mat12_3, n: int, Q: mat12_3, k: int, slack: real) -> tuple[mat12_3, int]:
     """What of P lies in Q, which is convex and goes round to the left; a little beyond counts."""
     for e in range(k):
         f = e + 1
@@ -121,7 +125,7 @@ def clip_by_polygon(P: mat12_3, n: int, Q: mat12_3, k: int, slack: real):
 
 
 @wp.func
-def spread(P: mat12_3, n: int) -> real:
+def longer_side(P: mat12_3, n: int) -> real:
     """The longer side of a polygon's box."""
     low = vec3(P[0, 0], P[0, 1], real(0.0))
     high = low
@@ -168,15 +172,15 @@ def along_faces(s: wp.array(dtype=Collision), A: Solid, B: Solid, n: vec3, o: ve
     m.n = n
     if A.kind == SPHERE or A.kind == ELLIPSOID or B.kind == SPHERE or B.kind == ELLIPSOID:
         return put(m, o, least)
-    t1 = across(n)
+    t1 = perpendicular_to(n)
     t2 = wp.cross(n, t1)
-    tilt = wp.clamp(margin / wp.min(wp.length(A.size), wp.length(B.size)), TILT, LARGEST)
+    tilt = wp.clamp(margin / wp.min(wp.length(A.size), wp.length(B.size)), TILT, MOST_TILT)
     P, p = face_polygon(s, A, o, n, t1, t2, real(1.0), tilt)
     Q, q = face_polygon(s, B, o, n, t1, t2, real(-1.0), tilt)
-    long_p = spread(P, p)
-    long_q = spread(Q, q)
-    tell = SMALL * wp.max(long_p, long_q)
-    if wp.min(long_p, long_q) < SMALL * (wp.length(A.size) + wp.length(B.size)) * real(0.5):
+    long_p = longer_side(P, p)
+    long_q = longer_side(Q, q)
+    tell = CORNER_SIZE * wp.max(long_p, long_q)
+    if wp.min(long_p, long_q) < CORNER_SIZE * (wp.length(A.size) + wp.length(B.size)) * real(0.5):
         return put(m, o, least)
     up_p = area_of(P, p)
     up_q = area_of(Q, q)
@@ -192,7 +196,7 @@ def along_faces(s: wp.array(dtype=Collision), A: Solid, B: Solid, n: vec3, o: ve
         up = up_q
         inc = P
         i = p
-    far = spread(ref, k)
+    far = longer_side(ref, k)
     if wp.abs(up[2]) < NARROW * far * far:
         return edges_along(m, P, p, Q, q, o, t1, t2, least, margin)
     inc, i = clip_by_polygon(inc, i, ref, k, real(1.0e-6) * far)
@@ -206,7 +210,7 @@ def along_faces(s: wp.array(dtype=Collision), A: Solid, B: Solid, n: vec3, o: ve
 
 
 @wp.func
-def ends_of(P: mat12_3, n: int):
+def ends_of(P: mat12_3, n: int) -> tuple[vec3, vec3]:
     """The two corners that are farthest from each other, from the first one on."""
     b = int(0)
     a = int(0)
@@ -242,7 +246,7 @@ def edges_along(
     other = wp.dot(d - a, u) / uu
     low = wp.max(real(0.0), wp.min(one, other))
     high = wp.min(real(1.0), wp.max(one, other))
-    if high - low < SMALL:
+    if high - low < CORNER_SIZE:
         return put(m, o, least)
     deepest = real(1.0e9)
     for k in range(2):
@@ -266,9 +270,9 @@ def rounded(A: Solid) -> Solid:
     least = wp.min(A.size[0], A.size[1])
     if A.kind == BOX:
         least = wp.min(least, A.size[2])
-    elif A.kind != CYLINDER or A.radius > EDGE:
+    elif A.kind != CYLINDER or A.radius > EDGE_ROUNDING:
         return A
-    r = wp.min(EDGE, real(0.01) * least)
+    r = wp.min(EDGE_ROUNDING, real(0.01) * least)
     A.size = A.size - vec3(r, r, r)
     A.radius = A.radius + r
     return A
@@ -312,9 +316,9 @@ def plane_rim(A: Solid, B: Solid, margin: real) -> Manifold:
     The four stand along the tilt, so that the lowest is one; upright to 1e-4 they stand still in the world.
     """
     m = Manifold()
-    n = column(A.R, 2)
+    n = frame_axis(A.R, 2)
     m.n = n
-    a = column(B.R, 2)
+    a = frame_axis(B.R, 2)
     c = wp.dot(a, n)
     if c < real(0.0) and B.kind != CONE:
         a = -a
@@ -322,7 +326,7 @@ def plane_rim(A: Solid, B: Solid, margin: real) -> Manifold:
     d = a * c - n  # down, across the axis
     tilt = wp.length(d)
     if tilt < real(1.0e-4):
-        d = across(n)
+        d = perpendicular_to(n)
         d = d - a * wp.dot(a, d)
         tilt = wp.length(d)
     d = d / tilt
@@ -336,7 +340,7 @@ def plane_rim(A: Solid, B: Solid, margin: real) -> Manifold:
             x = below + f * B.size[0] - n * B.radius
             m = if_near(m, x, wp.dot(n, x - A.x), margin)
         return m
-    if B.size[1] < FLAT:  # a disc, whose edge is all that is round
+    if B.size[1] < DISC_THICKNESS:  # a disc, whose edge is all that is round
         return m
     x = B.x + a * B.size[1] - n * B.radius
     if B.kind != CONE:
@@ -348,7 +352,7 @@ def plane_rim(A: Solid, B: Solid, margin: real) -> Manifold:
 def plane_ellipsoid(A: Solid, B: Solid, s: wp.array(dtype=Collision), margin: real) -> Manifold:
     """The lowest point."""
     m = Manifold()
-    m.n = column(A.R, 2)
+    m.n = frame_axis(A.R, 2)
     x = support(s, B, -m.n)
     return if_near(m, x, wp.dot(m.n, x - A.x), margin)
 
@@ -357,7 +361,7 @@ def plane_ellipsoid(A: Solid, B: Solid, s: wp.array(dtype=Collision), margin: re
 def plane_hull(A: Solid, B: Solid, s: wp.array(dtype=Collision), margin: real) -> Manifold:
     """The lowest corner, of those near the plane the farthest from it, and the farthest to either side of the line between."""
     m = Manifold()
-    n = column(A.R, 2)
+    n = frame_axis(A.R, 2)
     m.n = n
     l = wp.transpose(B.R) * n
     h = wp.dot(n, B.x - A.x)

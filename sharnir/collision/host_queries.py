@@ -11,22 +11,21 @@ import warp as wp
 from sharnir.collision.collider import CORNERS, FACES, RIM, Collider
 from sharnir.collision.data import KINDS, Collision, Polytope, ShapeTable, vec4
 from sharnir.collision.describe import EVERYTHING
-from sharnir.collision.many import Placed
 from sharnir.collision.primitives import Part, parts_of
-from sharnir.collision.queries import cast_many, distances_many, overlaps_many, place_all
+from sharnir.collision.queries import Placed, cast_many, distances_many, overlaps_many, place_all
 from sharnir.collision.trace import Sight
 from sharnir.core.spatial import quat_multiply, quat_rotate, unit_quat
 from sharnir.core.types import alone, load_modules, np_real, quat, real, vec3
 from sharnir.errors import SimulationError, as_numbers
 from sharnir.geometry.shapes import Shape
 
-FAR = 1e6
+RAY_LENGTH = 1e6
 """m, how far a ray without a length goes."""
 
 LISTED = 64
 """Bodies that an overlap lists, at first."""
 
-POINT = Part("sphere", np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(3))
+POINT_PART = Part("sphere", np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(3))
 
 
 @dataclass
@@ -63,7 +62,9 @@ class Queries:
 
     # ---- the four questions ----
 
-    def ray_cast(self, origin: Any, direction: Any, length: Any = FAR, *, world: Any = 0, groups: int = EVERYTHING) -> Hits:
+    def ray_cast(
+        self, origin: Any, direction: Any, length: Any = RAY_LENGTH, *, world: Any = 0, groups: int = EVERYTHING
+    ) -> Hits:
         """What rays meet first: `origin` and `direction` (3,) or (n, 3), `length` m; `groups`: bits of those that count."""
         x, way, until = _ways(origin, direction, length)
         if self._sight is None or not self._sight.fits(self.collider):
@@ -80,7 +81,7 @@ class Queries:
         position: Any,
         rotation: Any,
         direction: Any,
-        length: Any = FAR,
+        length: Any = RAY_LENGTH,
         *,
         world: Any = 0,
         groups: int = EVERYTHING,
@@ -125,7 +126,7 @@ class Queries:
         if any(x not in solid for x, _ in index[turned]):
             raise SimulationError("distance: one of two bodies has to be other than a ground, a mesh or a height field")
         index[turned] = index[turned][:, ::-1]
-        array, _ = self._ready(POINT, np.zeros((1, 3)), (0.0, 0.0, 0.0, 1.0))
+        array, _ = self._ready(POINT_PART, np.zeros((1, 3)), (0.0, 0.0, 0.0, 1.0))
         n = len(pairs)
         far, point, normal = (wp.zeros(n, dtype=d, device=self.device) for d in (real, vec3, vec3))
         ends = [wp.array(np.ascontiguousarray(index[:, k]), dtype=wp.int32, device=self.device) for k in (0, 1)]
@@ -240,7 +241,7 @@ def _ways(position: Any, direction: Any, length: Any) -> tuple[np.ndarray, np.nd
     if not np.all(norm > 0):
         raise SimulationError(f"ray, cast: a direction is not 0, got {direction!r}")
     asked = as_numbers(length)
-    until = np.minimum(np.broadcast_to(asked if asked.shape in ((), (1,), (len(x),)) else np.nan, (len(x),)), FAR)
+    until = np.minimum(np.broadcast_to(asked if asked.shape in ((), (1,), (len(x),)) else np.nan, (len(x),)), RAY_LENGTH)
     if not np.all(until >= 0):
         raise SimulationError(f"ray, cast: a length is at least 0 m, got {length!r}")
     return x, d / norm, until

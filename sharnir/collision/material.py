@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.core.journal import KeepsArguments
-from sharnir.errors import SceneError, is_positive, number
+from sharnir.errors import SceneError, as_numbers, is_positive, number
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,7 @@ class Material(KeepsArguments):
 
 
 def _direction(value: Any) -> tuple[float, ...]:
-    try:
-        v = np.asarray(value, float)
-    except (TypeError, ValueError):
-        v = np.zeros(0)
+    v = as_numbers(value)
     if v.shape != (3,) or not np.isfinite(v).all() or not np.linalg.norm(v) > 0:
         raise SceneError(f"Material: direction is three finite numbers, not all 0, got {value!r}")
     return tuple((v / np.linalg.norm(v)).tolist())

@@ -20,15 +20,15 @@ from sharnir.collision.data import (
     Solid,
     put,
 )
-from sharnir.collision.disc import beyond, is_wheel, on_face, out_of_reach
+from sharnir.collision.disc import is_beyond_triangle, is_wheel, on_face, out_of_reach
 from sharnir.collision.faces import convex_convex, plane_ellipsoid, plane_hull, plane_rim
 from sharnir.collision.round import capsule_capsule, plane_box, plane_capsule, plane_sphere, sphere_capsule, sphere_sphere
 from sharnir.collision.terrain import face_normal
 from sharnir.core.types import real, vec3
 from sharnir.model.model import DYNAMIC
 
-CASTS = wp.constant(16)  # places at which a moving pair is looked at, at most
-NEAR = wp.constant(real(1.0e-5))  # m: it has arrived
+SWEEP_PLACES = wp.constant(16)  # places at which a moving pair is looked at, at most
+SWEEP_ARRIVED = wp.constant(real(1.0e-5))  # m: it has arrived
 
 
 @wp.func
@@ -63,7 +63,7 @@ def manifold(s: wp.array(dtype=Collision), A: Solid, B: Solid, margin: real, las
         return box_box(A, B, margin, last)
     if B.kind == TRIANGLE and (A.kind == BOX or is_wheel(A)):
         f = face_normal(B)
-        if beyond(A, B, f, margin):
+        if is_beyond_triangle(A, B, f, margin):
             return Manifold()
         if is_wheel(A) and wp.dot(f, A.x - B.x) > real(0.0):
             m = on_face(A, B, f, margin)
@@ -89,7 +89,7 @@ def least_gap(m: Manifold) -> real:
 
 
 @wp.func
-def speed_at(s: wp.array(dtype=Collision), a: int, b: int, x: vec3, w: int) -> vec3:
+def relative_velocity_at(s: wp.array(dtype=Collision), a: int, b: int, x: vec3, w: int) -> vec3:
     """Velocity of body b relative to body a at a point, m/s."""
     at_b = s[0].velocity[b, w] + wp.cross(s[0].spin[b, w], x - s[0].position[b, w])
     return at_b - s[0].velocity[a, w] - wp.cross(s[0].spin[a, w], x - s[0].position[a, w])
@@ -103,7 +103,7 @@ def closing(s: wp.array(dtype=Collision), a: int, b: int, m: Manifold, w: int) -
     out.feature = m.feature
     for k in range(m.count):
         p = vec3(m.p[k, 0], m.p[k, 1], m.p[k, 2])
-        own = real(2.0) * s[0].dt[0] * wp.min(wp.dot(m.n, speed_at(s, a, b, p, w)), real(0.0))
+        own = real(2.0) * s[0].dt[0] * wp.min(wp.dot(m.n, relative_velocity_at(s, a, b, p, w)), real(0.0))
         if m.gap[k] < MARGIN + thrown(s, a, b, w) - own:
             out = put(out, p, m.gap[k])
     return out
@@ -128,10 +128,12 @@ def landed(m: Manifold, u: vec3, t: real, share: real) -> Manifold:
 
 
 @wp.func
-def wheel_on_plane(s: wp.array(dtype=Collision), a: int, b: int, A: Solid, B: Solid, bound: real, w: int):
-    """`meet` of a plane and a disc where that is soon told; and whether it is."""
+def wheel_on_plane(
+    s: wp.array(dtype=Collision), a: int, b: int, A: Solid, B: Solid, bound: real, w: int
+) -> tuple[Manifold, bool]:
+    """`collide_pair` of a plane and a disc, where a quick test decides it; and whether it does."""
     dt = s[0].dt[0]
-    margin = wp.length(speed_at(s, a, b, B.x, w)) * dt + wp.length(s[0].spin[b, w] - s[0].spin[a, w]) * bound * dt
+    margin = wp.length(relative_velocity_at(s, a, b, B.x, w)) * dt + wp.length(s[0].spin[b, w] - s[0].spin[a, w]) * bound * dt
     if margin <= MARGIN:
         return plane_rim(A, B, MARGIN), True
     m = plane_rim(A, B, margin + MARGIN)
@@ -141,7 +143,7 @@ def wheel_on_plane(s: wp.array(dtype=Collision), a: int, b: int, A: Solid, B: So
 
 
 @wp.func
-def meet(
+def collide_pair(
     s: wp.array(dtype=Collision), a: int, b: int, A: Solid, B: Solid, bound_a: real, bound_b: real, last: int, w: int
 ) -> Manifold:  # fmt: skip
     """Points at which two shapes (kind of A ≤ kind of B) of bodies a and b touch or will touch in this step.
@@ -152,7 +154,7 @@ def meet(
     """
     dt = s[0].dt[0]
     small = wp.where(bound_a > real(0.0) and bound_a < bound_b, A.x, B.x)  # where they can meet; of a plane the bound is 0
-    u = speed_at(s, a, b, small, w) * dt
+    u = relative_velocity_at(s, a, b, small, w) * dt
     turn = wp.length(s[0].spin[b, w] - s[0].spin[a, w]) * wp.where(bound_a > real(0.0), wp.min(bound_a, bound_b), bound_b) * dt
     way = wp.length(u)
     margin = MARGIN
@@ -167,7 +169,7 @@ def meet(
     moved = B
     begin = Manifold()
     t = real(0.0)
-    for k in range(CASTS):
+    for k in range(SWEEP_PLACES):
         m = manifold(s, A, moved, margin, last, w)
         if not fast or (m.count == 0 and m.apart == real(0.0)):
             break
@@ -176,7 +178,7 @@ def meet(
             begin = m
             if m.count > 0 and gap < MARGIN:
                 return closing(s, a, b, m, w)
-        if m.count > 0 and (gap < NEAR or k == CASTS - 1):
+        if m.count > 0 and (gap < SWEEP_ARRIVED or k == SWEEP_PLACES - 1):
             share = wp.where(s[0].shapes.motion[a] == DYNAMIC, real(0.5), real(1.0))
             if s[0].shapes.motion[b] != DYNAMIC:
                 share = real(0.0)
@@ -185,7 +187,7 @@ def meet(
         if speed * (real(1.0) - t) <= gap:
             m.count = 0
             break
-        t = t + wp.max(gap, NEAR) / speed
+        t = t + wp.max(gap, SWEEP_ARRIVED) / speed
         moved.x = B.x + u * t
     if fast:
         if turn > MARGIN or hit > MARGIN:

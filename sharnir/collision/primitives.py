@@ -12,8 +12,8 @@ from sharnir.core.spatial import quat_multiply, quat_rotate
 from sharnir.errors import SceneError, as_numbers, number
 from sharnir.geometry.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, Mesh, PointMass, Shape, Sphere
 
-STILL = np.array([0.0, 0.0, 0.0, 1.0])
-FLAT = 1e-4
+UNTURNED = np.array([0.0, 0.0, 0.0, 1.0])
+FLAT_HULL = 1e-4
 """A hull whose thinnest side is below this part of its widest is refused as flat."""
 
 
@@ -87,14 +87,14 @@ def mesh_part(shape: Shape, who: str, still: bool) -> Part:
     corners = vertices - middle
     bound = float(np.linalg.norm(corners, axis=1).max())
     if still:
-        return Part("mesh", middle, STILL.copy(), size, 0.0, bound, corners[faces])
-    return Part("hull", middle, STILL.copy(), size, 0.0, bound, corners)
+        return Part("mesh", middle, UNTURNED.copy(), size, 0.0, bound, corners[faces])
+    return Part("hull", middle, UNTURNED.copy(), size, 0.0, bound, corners)
 
 
 def hull_corners(points: np.ndarray, who: str) -> np.ndarray:
     """Corners of the convex hull of points that do not lie in a plane."""
     spread = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
-    if len(points) < 4 or spread[2] < FLAT * spread[0]:
+    if len(points) < 4 or spread[2] < FLAT_HULL * spread[0]:
         raise SceneError(f"{who}: a convex hull needs points that do not lie in a plane, got {len(points)} that spread {spread}")
     try:
         import trimesh
@@ -125,7 +125,9 @@ def terrain_part(name: str, heights: Any, size: Any, friction: Any, material: Ma
     low, high = float(z.min()), float(z.max())
     middle, reach = 0.5 * (low + high), 0.5 * (high - low)
     box = np.array([half[0], half[1], reach])
-    part = Part("heights", np.array([0.0, 0.0, middle]), STILL.copy(), box, 0.0, float(np.linalg.norm(box)), heights=z - middle)
+    part = Part(
+        "heights", np.array([0.0, 0.0, middle]), UNTURNED.copy(), box, 0.0, float(np.linalg.norm(box)), heights=z - middle
+    )
     if friction is not None:
         part.grip = _grip(who, friction, (z.shape[0] - 1, z.shape[1] - 1), material)
     return part

@@ -6,20 +6,46 @@
 import warp as wp
 
 from sharnir.collision.broad import solid
-from sharnir.collision.closest_point import Hit, advance, nearest
+from sharnir.collision.closest_point import Hit, conservative_advancement, nearest
 from sharnir.collision.data import MESH, PLANE, Collision, Solid
-from sharnir.collision.many import Placed, placed_solid
 from sharnir.collision.terrain import Walk, face_normal, triangle_solid, walk_begin, walk_next
 from sharnir.core.spatial import matrix
-from sharnir.core.types import inline_less, real, vec3
+from sharnir.core.types import inline_less, quat, real, vec3
 
 inline_less("sharnir.queries")
 
 PIECES = wp.constant(real(32.0))  # in which a long way over a mesh is looked at
 
 
+@wp.struct
+class Placed:
+    """Shapes and their poses, one a row."""
+
+    kind: wp.array(dtype=wp.int32)
+    size: wp.array(dtype=vec3)
+    radius: wp.array(dtype=real)
+    first: wp.array(dtype=wp.int32)
+    length: wp.array(dtype=wp.int32)
+    position: wp.array(dtype=vec3)
+    rotation: wp.array(dtype=quat)
+
+
 @wp.func
-def place_shapes(s: wp.array(dtype=Collision), world: int):
+def placed_solid(s: Placed, i: int) -> Solid:
+    """Row i."""
+    out = Solid()
+    out.kind = s.kind[i]
+    out.size = s.size[i]
+    out.radius = s.radius[i]
+    out.x = s.position[i]
+    out.R = matrix(s.rotation[i])
+    out.first = s.first[i]
+    out.length = s.length[i]
+    return out
+
+
+@wp.func
+def place_shapes(s: wp.array(dtype=Collision), world: int) -> None:
     """Put shapes where their bodies are now."""
     for i in range(s[0].shapes.count):
         b = s[0].shapes.body[i]
@@ -29,7 +55,7 @@ def place_shapes(s: wp.array(dtype=Collision), world: int):
 
 
 @wp.kernel(module="sharnir.queries", enable_backward=False)
-def place_all(s: wp.array(dtype=Collision)):
+def place_all(s: wp.array(dtype=Collision)) -> None:
     """One thread a world."""
     place_shapes(s, wp.tid())
 
@@ -79,7 +105,7 @@ def cast_on(
             if rough and walk.over == 1:
                 going = 0
             elif meets:
-                hit = advance(s, A, B, d, start, wp.where(best.far >= real(0.0), best.far, end), w)
+                hit = conservative_advancement(s, A, B, d, start, wp.where(best.far >= real(0.0), best.far, end), w)
                 if hit.far >= real(0.0) and (best.far < real(0.0) or hit.far < best.far):
                     best = hit
             if not rough:
@@ -105,7 +131,7 @@ def cast_many(
     shape: wp.array(dtype=wp.int32),
     point: wp.array(dtype=vec3),
     normal: wp.array(dtype=vec3),
-):
+) -> None:
     """What each of many shapes meets first."""
     w = wp.tid()
     q = int(w)
@@ -166,7 +192,7 @@ def overlaps_many(
     threads: int,
     count: wp.array(dtype=wp.int32),
     found: wp.array2d(dtype=wp.int32),
-):
+) -> None:
     """The shapes that each of many shapes overlaps; `count` may exceed the columns of `found`."""
     w = wp.tid()
     q = int(w)
@@ -194,7 +220,7 @@ def distances_many(
     far: wp.array(dtype=real),
     point: wp.array(dtype=vec3),
     normal: wp.array(dtype=vec3),
-):
+) -> None:
     """The least gap of all shapes of two bodies; the point is on a, the normal from a to b."""
     w = wp.tid()
     q = int(w)

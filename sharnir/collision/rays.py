@@ -14,9 +14,11 @@ from sharnir.model.joint_geometry import frame_from_x
 
 inline_less("sharnir.rays")
 
-ENDLESS = wp.constant(real(1.0e30))
-EDGE = wp.constant(real(64.0 * EPSILON))  # of a triangle: so far beyond its edges it still counts, or rays slip between two
-NEWTON = wp.constant(40)
+NO_HIT = wp.constant(real(1.0e30))
+TRIANGLE_MARGIN = wp.constant(
+    real(64.0 * EPSILON)
+)  # of a triangle: so far beyond its edges it still counts, or rays slip between two
+NEWTON_ROUNDS = wp.constant(40)
 
 
 @wp.struct
@@ -52,8 +54,8 @@ class Span:
 def nowhere() -> Span:
     """An empty span."""
     out = Span()
-    out.a = ENDLESS
-    out.b = -ENDLESS
+    out.a = NO_HIT
+    out.b = -NO_HIT
     return out
 
 
@@ -61,8 +63,8 @@ def nowhere() -> Span:
 def everywhere() -> Span:
     """A whole line."""
     out = Span()
-    out.a = -ENDLESS
-    out.b = ENDLESS
+    out.a = -NO_HIT
+    out.b = NO_HIT
     return out
 
 
@@ -154,8 +156,8 @@ def cone_span(r: real, half: real, o: vec3, d: vec3) -> Span:
     a = d[0] * d[0] + d[1] * d[1] - k * d[2] * d[2]
     b = o[0] * d[0] + o[1] * d[1] + k * w * d[2]
     c = o[0] * o[0] + o[1] * o[1] - k * w * w
-    low = -ENDLESS
-    high = ENDLESS
+    low = -NO_HIT
+    high = NO_HIT
     disc = b * b - a * c
     if wp.abs(a) < real(1.0e-14):  # along its side: a t² drops out
         if b > real(0.0):
@@ -190,7 +192,7 @@ def capsule_span(r: real, half: real, o: vec3, d: vec3) -> Span:
     out = disc_span(r, half, o, d)
     # the union of these three is convex, so of their ends the first and the last count
     if out.a > out.b or wp.abs(out.n[2]) > real(0.5):  # not through its side: through a ball, or not at all
-        out.a = ENDLESS
+        out.a = NO_HIT
     if upper.a < wp.min(out.a, upper.b):
         out.a = upper.a
         out.n = upper.n
@@ -211,14 +213,14 @@ def rounded_span(r: real, half: real, edge: real, o: vec3, d: vec3) -> Span:
     if s.a > s.b:
         return s
     t = s.a
-    for _i in range(NEWTON):
+    for _i in range(NEWTON_ROUNDS):
         p = o + d * t
         rho = wp.sqrt(p[0] * p[0] + p[1] * p[1])
         x = wp.max(rho - r, real(0.0))
         z = wp.max(wp.abs(p[2]) - half, real(0.0))
         far = wp.sqrt(x * x + z * z)
         gap = far - edge
-        if gap <= EDGE * (r + half + edge):
+        if gap <= TRIANGLE_MARGIN * (r + half + edge):
             break
         k = x / (wp.max(rho, real(1.0e-30)) * far)
         s.n = vec3(p[0] * k, p[1] * k, wp.where(p[2] < real(0.0), -z, z) / far)
@@ -265,7 +267,7 @@ def triangle_met(a: vec3, b: vec3, c: vec3, o: vec3, d: vec3, best: Met) -> Met:
     q = wp.cross(d, r)
     x = -wp.dot(v, q)
     y = wp.dot(u, q)
-    if x < -EDGE * k or y < -EDGE * k or x + y > (real(1.0) + EDGE) * k:
+    if x < -TRIANGLE_MARGIN * k or y < -TRIANGLE_MARGIN * k or x + y > (real(1.0) + TRIANGLE_MARGIN) * k:
         return best
     best.far = t / k
     best.n = wp.normalize(n)
@@ -276,7 +278,7 @@ def triangle_met(a: vec3, b: vec3, c: vec3, o: vec3, d: vec3, best: Met) -> Met:
 def over(x: real) -> real:
     """1/x, finite."""
     if wp.abs(x) < real(1.0e-30):
-        return wp.where(x < real(0.0), -ENDLESS, ENDLESS)
+        return wp.where(x < real(0.0), -NO_HIT, NO_HIT)
     return real(1.0) / x
 
 
@@ -294,7 +296,7 @@ def mesh_met(s: wp.array(dtype=Collision), i: int, o: vec3, d: vec3, until: real
         b = wp.cw_mul(s[0].shapes.node_high[at] - o, inverse)
         enter = wp.max(wp.max(wp.min(a[0], b[0]), wp.min(a[1], b[1])), wp.min(a[2], b[2]))
         leave = wp.min(wp.min(wp.max(a[0], b[0]), wp.max(a[1], b[1])), wp.max(a[2], b[2]))
-        slack = EDGE * (wp.abs(enter) + real(1.0))
+        slack = TRIANGLE_MARGIN * (wp.abs(enter) + real(1.0))
         if enter - slack > wp.min(leave, best.far) or leave + slack < real(0.0):
             at = first + s[0].shapes.node_next[at]
         else:
@@ -330,8 +332,8 @@ def grid_met(s: wp.array(dtype=Collision), i: int, o: vec3, d: vec3, until: real
     up = wp.where(d[1] > real(0.0), 1, 0)
     going = wp.where(t <= end, 1, 0)
     while going == 1:
-        tx = ENDLESS
-        ty = ENDLESS
+        tx = NO_HIT
+        ty = NO_HIT
         if wp.abs(d[0]) > real(1.0e-30):
             tx = (real(x + right) * wide[0] - half[0] - o[0]) / d[0]
         if wp.abs(d[1]) > real(1.0e-30):
@@ -447,7 +449,7 @@ def trace_many(
     far: wp.array(dtype=real),
     shape: wp.array(dtype=wp.int32),
     normal: wp.array(dtype=vec3),
-):
+) -> None:
     """What each of many rays meets first, from anywhere; a thread a ray. Ropes are numbered after the shapes, in group 1."""
     q = wp.tid()
     w = world[q]
@@ -519,7 +521,7 @@ def beside(e: wp.array(dtype=Eye), tile: int, v: vec3, bound: real) -> bool:
 
 
 @wp.func
-def see_ropes(lines: wp.array(dtype=Lines), e: wp.array(dtype=Eye), tile: int, x: vec3, axes: mat33, shapes: int, w: int):
+def see_ropes(lines: wp.array(dtype=Lines), e: wp.array(dtype=Eye), tile: int, x: vec3, axes: mat33, shapes: int, w: int) -> None:
     """The nearer of what the rays of a tile met so far and the ropes; x: where they start, axes: the eye's own."""
     for i in range(lines[0].count):
         r = lines[0].radius[i]
@@ -543,7 +545,7 @@ def see_ropes(lines: wp.array(dtype=Lines), e: wp.array(dtype=Eye), tile: int, x
 @wp.kernel(module="sharnir.rays", enable_backward=False)
 def trace_eye(
     s: wp.array(dtype=Collision), faces: wp.array(dtype=Faces), lines: wp.array(dtype=Lines), e: wp.array(dtype=Eye), first: int
-):  # fmt: skip
+) -> None:  # fmt: skip
     """What the rays of an eye meet first; a thread a tile and world, from `first` on: shapes beside a tile cost it one test."""
     tile, at = wp.tid()
     w = first + at

@@ -5,15 +5,15 @@ Each takes two solids, of the lower kind first, and a margin: points whose gap e
 
 import warp as wp
 
-from sharnir.collision.data import Manifold, Solid, column, put
+from sharnir.collision.data import Manifold, Solid, frame_axis, put
 from sharnir.core.types import real, vec3
 
-NOTHING = wp.constant(real(1.0e-12))  # m, a distance that has no direction
+NO_DISTANCE = wp.constant(real(1.0e-12))  # m, a distance that has no direction
 PARALLEL = wp.constant(real(0.998))  # cos² of the angle between axes that touch along a stretch
 
 
 @wp.func
-def across(n: vec3) -> vec3:
+def perpendicular_to(n: vec3) -> vec3:
     """A unit vector at right angles to n (Duff et al. 2017: continuous but for one line)."""
     s = wp.where(n[2] >= real(0.0), real(1.0), real(-1.0))
     a = real(-1.0) / (s + n[2])
@@ -21,19 +21,19 @@ def across(n: vec3) -> vec3:
 
 
 @wp.func
-def ball_between(a: vec3, ra: real, b: vec3, rb: real):
+def ball_between(a: vec3, ra: real, b: vec3, rb: real) -> tuple[vec3, vec3, real]:
     """Normal, point and gap of balls about two points."""
     d = b - a
     far = wp.length(d)
     gap = far - ra - rb
     n = vec3(real(0.0), real(0.0), real(1.0))
-    if far > NOTHING:
+    if far > NO_DISTANCE:
         n = d / far
     return n, (a + n * ra + b - n * rb) * real(0.5), gap
 
 
 @wp.func
-def between(a: vec3, ra: real, b: vec3, rb: real, margin: real) -> Manifold:
+def midpoint_of_balls(a: vec3, ra: real, b: vec3, rb: real, margin: real) -> Manifold:
     """Balls about two points: one point on the line between."""
     m = Manifold()
     n, p, gap = ball_between(a, ra, b, rb)
@@ -46,19 +46,19 @@ def between(a: vec3, ra: real, b: vec3, rb: real, margin: real) -> Manifold:
 @wp.func
 def sphere_sphere(A: Solid, B: Solid, margin: real) -> Manifold:
     """Centres and radii."""
-    return between(A.x, A.radius, B.x, B.radius, margin)
+    return midpoint_of_balls(A.x, A.radius, B.x, B.radius, margin)
 
 
 @wp.func
 def sphere_capsule(A: Solid, B: Solid, margin: real) -> Manifold:
     """The point of the capsule's axis that is nearest to the sphere's centre."""
-    u = column(B.R, 2)
+    u = frame_axis(B.R, 2)
     t = wp.clamp(wp.dot(A.x - B.x, u), -B.size[1], B.size[1])
-    return between(A.x, A.radius, B.x + u * t, B.radius, margin)
+    return midpoint_of_balls(A.x, A.radius, B.x + u * t, B.radius, margin)
 
 
 @wp.func
-def nearest_on_segments(a: vec3, u: vec3, b: vec3, v: vec3):
+def nearest_on_segments(a: vec3, u: vec3, b: vec3, v: vec3) -> tuple[real, real]:
     """s, t in [−1, 1] of the nearest points a + s u, b + t v (Ericson 2005, 5.1.9, centred)."""
     r = a - b
     uu = wp.dot(u, u)
@@ -69,7 +69,7 @@ def nearest_on_segments(a: vec3, u: vec3, b: vec3, v: vec3):
     one = real(1.0)
     det = uu * vv - uv * uv
     s = real(0.0)
-    if det > NOTHING * uu * vv:
+    if det > NO_DISTANCE * uu * vv:
         s = wp.clamp((uv * vr - ur * vv) / det, -one, one)
     t = real(0.0)
     if vv > real(0.0):
@@ -83,8 +83,8 @@ def nearest_on_segments(a: vec3, u: vec3, b: vec3, v: vec3):
 def capsule_capsule(A: Solid, B: Solid, margin: real) -> Manifold:
     """The nearest points of the axes; nearly parallel ones touch at both ends of their common stretch."""
     m = Manifold()
-    u = column(A.R, 2) * A.size[1]
-    v = column(B.R, 2) * B.size[1]
+    u = frame_axis(A.R, 2) * A.size[1]
+    v = frame_axis(B.R, 2) * B.size[1]
     s, t = nearest_on_segments(A.x, u, B.x, v)
     a = A.x + u * s
     b = B.x + v * t
@@ -94,12 +94,12 @@ def capsule_capsule(A: Solid, B: Solid, margin: real) -> Manifold:
     if far - r > margin:
         return m
     n = wp.cross(u, v)  # axes that cross come apart along what is across both
-    if far > NOTHING:
+    if far > NO_DISTANCE:
         n = d / far
-    elif wp.length(n) > NOTHING * A.size[1] * B.size[1]:
+    elif wp.length(n) > NO_DISTANCE * A.size[1] * B.size[1]:
         n = wp.normalize(n)
     else:
-        n = across(column(A.R, 2))
+        n = perpendicular_to(frame_axis(A.R, 2))
     m.n = n
     uu = wp.dot(u, u)
     vv = wp.dot(v, v)
@@ -124,7 +124,7 @@ def capsule_capsule(A: Solid, B: Solid, margin: real) -> Manifold:
 def plane_sphere(A: Solid, B: Solid, margin: real) -> Manifold:
     """The height of the centre."""
     m = Manifold()
-    m.n = column(A.R, 2)
+    m.n = frame_axis(A.R, 2)
     gap = wp.dot(m.n, B.x - A.x) - B.radius
     if gap < margin:
         m = put(m, B.x - m.n * (B.radius + real(0.5) * gap), gap)
@@ -135,8 +135,8 @@ def plane_sphere(A: Solid, B: Solid, margin: real) -> Manifold:
 def plane_capsule(A: Solid, B: Solid, margin: real) -> Manifold:
     """Both ends."""
     m = Manifold()
-    m.n = column(A.R, 2)
-    u = column(B.R, 2) * B.size[1]
+    m.n = frame_axis(A.R, 2)
+    u = frame_axis(B.R, 2) * B.size[1]
     for k in range(2):
         x = B.x + u * wp.where(k == 0, real(-1.0), real(1.0))
         gap = wp.dot(m.n, x - A.x) - B.radius
@@ -149,7 +149,7 @@ def plane_capsule(A: Solid, B: Solid, margin: real) -> Manifold:
 def plane_box(A: Solid, B: Solid, margin: real) -> Manifold:
     """The corners of the face that looks down most: where another corner is as low, that face stands upright and shares it."""
     m = Manifold()
-    n = column(A.R, 2)
+    n = frame_axis(A.R, 2)
     m.n = n
     l = wp.transpose(B.R) * n
     c = wp.dot(n, B.x - A.x)

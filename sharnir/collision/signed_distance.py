@@ -18,12 +18,12 @@ from sharnir.collision.data import (
     TRIANGLE,
     Collision,
     Solid,
-    column,
+    frame_axis,
 )
 from sharnir.core.types import real, vec3
 
-NOTHING = wp.constant(real(1.0e-12))  # m, a distance that has no direction
-NEWTON = wp.constant(32)
+NO_DISTANCE = wp.constant(real(1.0e-12))  # m, a distance that has no direction
+NEWTON_ITERATIONS = wp.constant(32)
 
 
 @wp.struct
@@ -35,16 +35,16 @@ class Foot:
 
 
 @wp.func
-def away(d: vec3, otherwise: vec3):
+def away(d: vec3, otherwise: vec3) -> tuple[real, vec3]:
     """Length of a vector and its direction, or another one where it has none."""
     far = wp.length(d)
-    if far > NOTHING:
+    if far > NO_DISTANCE:
         return far, d / far
     return far, otherwise
 
 
 @wp.func
-def box_foot(p: vec3, half: vec3):
+def box_foot(p: vec3, half: vec3) -> tuple[real, vec3]:
     """Gap and normal of a point at a box about the origin."""
     inside = real(-1.0e30)
     axis = int(0)
@@ -63,7 +63,7 @@ def box_foot(p: vec3, half: vec3):
 
 
 @wp.func
-def rim_foot(p: vec3, radius: real, half: real, cone: bool):
+def rim_foot(p: vec3, radius: real, half: real, cone: bool) -> tuple[real, vec3]:
     """Gap and normal at a cylinder about z, or a cone with its tip at +half: a corner, a side, a base, in the plane of p."""
     rho, out = away(vec3(p[0], p[1], real(0.0)), vec3(real(1.0), real(0.0), real(0.0)))
     up = vec3(real(0.0), real(0.0), real(1.0))
@@ -94,18 +94,18 @@ def rim_foot(p: vec3, radius: real, half: real, cone: bool):
 
 
 @wp.func
-def ellipsoid_foot(p: vec3, a: vec3):
+def ellipsoid_foot(p: vec3, a: vec3) -> tuple[real, vec3]:
     """Gap and normal at an ellipsoid: the largest root t of Σ (a x/(a² + t))² = 1, by Newton's method from below, monotone."""
     t = real(-1.0e30)
     for k in range(3):
         t = wp.max(t, a[k] * wp.abs(p[k]) - a[k] * a[k])
     scale = wp.max(a[0], wp.max(a[1], a[2]))
-    for _i in range(NEWTON):
+    for _i in range(NEWTON_ITERATIONS):
         f = real(-1.0)
         slope = real(0.0)
         for k in range(3):
             below = a[k] * a[k] + t
-            if below > NOTHING * scale * scale:
+            if below > NO_DISTANCE * scale * scale:
                 part = a[k] * p[k] / below
                 f = f + part * part
                 slope = slope - real(2.0) * part * part / below
@@ -117,7 +117,7 @@ def ellipsoid_foot(p: vec3, a: vec3):
             break
     q = vec3()
     for k in range(3):
-        below = wp.max(a[k] * a[k] + t, NOTHING * scale * scale)
+        below = wp.max(a[k] * a[k] + t, NO_DISTANCE * scale * scale)
         q[k] = a[k] * a[k] * p[k] / below
     n = wp.normalize(vec3(q[0] / (a[0] * a[0]), q[1] / (a[1] * a[1]), q[2] / (a[2] * a[2])))
     return wp.dot(p - q, n), n
@@ -127,7 +127,7 @@ def ellipsoid_foot(p: vec3, a: vec3):
 def foot(c: wp.array(dtype=Collision), A: Solid, x: vec3, reach: real, w: int) -> Foot:
     """Of a point x at a shape; `reach`: farther off may be left out; `w`: whose scratch."""
     out = Foot()
-    up = column(A.R, 2)
+    up = frame_axis(A.R, 2)
     if A.kind == PLANE:
         out.n = up
         out.gap = wp.dot(up, x - A.x)
@@ -147,9 +147,9 @@ def foot(c: wp.array(dtype=Collision), A: Solid, x: vec3, reach: real, w: int) -
         gap, n = ellipsoid_foot(p, A.size)
     elif A.kind == TRIANGLE:
         d = x - A.x
-        a = column(A.R, 0) - d
-        b = column(A.R, 1) - d
-        e = column(A.R, 2) - d
+        a = frame_axis(A.R, 0) - d
+        b = frame_axis(A.R, 1) - d
+        e = frame_axis(A.R, 2) - d
         k = triangle_weights(a, b, e)
         far, m = away(-(a * k[0] + b * k[1] + e * k[2]), wp.normalize(wp.cross(b - a, e - a)))
         out.n = m

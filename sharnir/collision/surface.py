@@ -25,21 +25,21 @@ class Mixed:
 
 
 @wp.func
-def nothing(v: vec3) -> bool:
+def is_zero_vector(v: vec3) -> bool:
     """Whether a vector is 0."""
     return v[0] == real(0.0) and v[1] == real(0.0) and v[2] == real(0.0)
 
 
 @wp.func
-def in_world(s: wp.array(dtype=Collision), i: int, v: vec3, w: int) -> vec3:
+def from_shape_to_world(s: wp.array(dtype=Collision), i: int, v: vec3, w: int) -> vec3:
     """A vector in the axes of shape i's body, in world axes."""
-    if nothing(v):
+    if is_zero_vector(v):
         return v
     return wp.quat_rotate(s[0].rotation[s[0].shapes.body[i], w], v)
 
 
 @wp.func
-def mix(s: wp.array(dtype=Collision), i: int, j: int, rule: int, w: int) -> Mixed:
+def mix_materials(s: wp.array(dtype=Collision), i: int, j: int, rule: int, w: int) -> Mixed:
     """Of shapes i and j: √ for friction, the larger for all else; or the pair's own material, `rule`."""
     out = Mixed()
     x = s[0].shapes.material[i]
@@ -56,16 +56,18 @@ def mix(s: wp.array(dtype=Collision), i: int, j: int, rule: int, w: int) -> Mixe
     out.torsion = wp.max(s[0].materials.torsion[x, w], s[0].materials.torsion[y, w])
     out.stiffness = wp.max(s[0].materials.stiffness[x, w], s[0].materials.stiffness[y, w])
     out.damping = wp.max(s[0].materials.damping[x, w], s[0].materials.damping[y, w])
-    out.along = in_world(s, j, s[0].materials.direction[y, w], w)
+    out.along = from_shape_to_world(s, j, s[0].materials.direction[y, w], w)
     out.turned = -s[0].materials.turned[y, w]
-    if nothing(out.along):
-        out.along = in_world(s, i, s[0].materials.direction[x, w], w)
+    if is_zero_vector(out.along):
+        out.along = from_shape_to_world(s, i, s[0].materials.direction[x, w], w)
         out.turned = s[0].materials.turned[x, w]
     c = s[0].materials.shear[x, w]
     d = s[0].materials.shear[y, w]
     out.shear = vec2(wp.max(c[0], d[0]), wp.max(c[1], d[1]))
     out.relaxation = wp.max(s[0].materials.relaxation[x, w], s[0].materials.relaxation[y, w])
-    out.surface = in_world(s, j, s[0].shapes.surface[j, w], w) - in_world(s, i, s[0].shapes.surface[i, w], w)
+    out.surface = from_shape_to_world(s, j, s[0].shapes.surface[j, w], w) - from_shape_to_world(
+        s, i, s[0].shapes.surface[i, w], w
+    )
     return out
 
 
@@ -85,7 +87,7 @@ def grip_at(s: wp.array(dtype=Collision), i: int, x: vec3, w: int) -> real:
 
 
 @wp.func
-def write_mixed(s: wp.array(dtype=Collision), m: Mixed, i: int, p: int, w: int):
+def write_mixed(s: wp.array(dtype=Collision), m: Mixed, i: int, p: int, w: int) -> None:
     """For point p on shape i, whose normal is known."""
     grip = grip_at(s, i, s[0].contacts.point[p, w], w)
     s[0].contacts.friction[p, w] = m.friction * grip
@@ -97,7 +99,7 @@ def write_mixed(s: wp.array(dtype=Collision), m: Mixed, i: int, p: int, w: int):
     s[0].contacts.damping[p, w] = m.damping
     n = s[0].contacts.normal[p, w]
     along = m.along
-    if not nothing(along):
+    if not is_zero_vector(along):
         along = along - n * wp.dot(n, along)
         far = wp.length(along)
         along = wp.where(far > real(1.0e-6), along / far, vec3())
@@ -105,13 +107,13 @@ def write_mixed(s: wp.array(dtype=Collision), m: Mixed, i: int, p: int, w: int):
             along = along * wp.cos(m.turned) + wp.cross(n, along) * wp.sin(m.turned)
     s[0].contacts.along[p, w] = along
     v = m.surface
-    if not nothing(v):
+    if not is_zero_vector(v):
         v = v - n * wp.dot(n, v)
     s[0].contacts.surface[p, w] = v
 
 
 @wp.func
-def write_tyre(s: wp.array(dtype=Collision), m: Mixed, i: int, p: int, size: int, w: int):
+def write_tyre(s: wp.array(dtype=Collision), m: Mixed, i: int, p: int, size: int, w: int) -> None:
     """How the tread at point p, one of `size` of its pair, yields; i: the pair's first shape."""
     bits = int(1)
     if s[0].materials.relaxation[s[0].shapes.material[i], w] > real(0.0):
@@ -122,7 +124,7 @@ def write_tyre(s: wp.array(dtype=Collision), m: Mixed, i: int, p: int, size: int
 
 
 @wp.func
-def write_cast(s: wp.array(dtype=Collision), k: int, axis: vec3, p: int, w: int):
+def write_cast(s: wp.array(dtype=Collision), k: int, axis: vec3, p: int, w: int) -> None:
     """A raycast wheel touches at point p: a tyre, if only a rigid one, whose first axis is the axle; it resists rolling."""
     if s[0].contacts.special[p, w] & 1 == 0:
         s[0].contacts.shear[p, w] = vec2(real(0.0), real(0.0))
@@ -137,7 +139,7 @@ def write_cast(s: wp.array(dtype=Collision), k: int, axis: vec3, p: int, w: int)
 
 
 @wp.func
-def write_belt(s: wp.array(dtype=Collision), k: int, p: int, w: int):
+def write_belt(s: wp.array(dtype=Collision), k: int, p: int, w: int) -> None:
     """Belt k runs at point p: outward normal × radius is the arm at which it turns, whichever body it is on."""
     frame = s[0].shapes.belt_frame[k]
     axis = wp.quat_rotate(s[0].rotation[frame, w], s[0].shapes.belt_axis[k])

@@ -13,13 +13,13 @@ from sharnir.collision.describe import CollisionDescription
 from sharnir.collision.material import Material
 from sharnir.core.types import np_real, quat, real, vec3
 
-WIDE = 10.0
+WIDE_SHAPE = 10.0
 """A shape so many times larger than the median is not swept but tested against all."""
 
-ENDLESS = 1e3
+PLANE_REACH = 1e3
 """m, how far a plane reaches where that matters."""
 
-INT, WORDS = np.int32, wp.int32
+NP_INT, WP_INT = np.int32, wp.int32
 
 
 def shared_by_worlds(values: np.ndarray, dtype: Any, worlds: int, device: Any) -> Any:
@@ -78,11 +78,11 @@ def material_table(materials: list[Material], worlds: int, device: Any) -> Mater
 
 def by_lower(pairs: dict[tuple[int, int], int], bodies: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(first [body + 1], other, value) of pairs (lower, higher) → value, in order."""
-    first = np.zeros(bodies + 1, INT)
+    first = np.zeros(bodies + 1, NP_INT)
     keys = sorted(pairs)
     for a, _ in keys:
         first[a + 1 :] += 1
-    return first, np.array([b for _, b in keys], INT), np.array([pairs[k] for k in keys], INT)
+    return first, np.array([b for _, b in keys], NP_INT), np.array([pairs[k] for k in keys], NP_INT)
 
 
 def shape_table(given: CollisionDescription, com: np.ndarray, motion: np.ndarray, worlds: int, device: Any) -> ShapeTable:
@@ -92,49 +92,49 @@ def shape_table(given: CollisionDescription, com: np.ndarray, motion: np.ndarray
     table.count = len(shapes)
 
     def put(values: Any, dtype: Any, columns: int = 0) -> Any:
-        plain = INT if dtype is WORDS else np_real
+        plain = NP_INT if dtype is WP_INT else np_real
         rows = np.asarray(values, plain).reshape((-1, columns) if columns else -1)
         return wp.array(np.ascontiguousarray(rows), dtype=dtype, device=device)
 
     owners = list(given.materials)
     parts = [s.part for s in shapes]
-    table.kind = put([KINDS.index(p.kind) for p in parts], WORDS)
-    table.body = put([s.body for s in shapes], WORDS)
+    table.kind = put([KINDS.index(p.kind) for p in parts], WP_INT)
+    table.body = put([s.body for s in shapes], WP_INT)
     table.position = put([p.position - com[s.body] for s, p in zip(shapes, parts, strict=True)], vec3, 3)
     table.rotation = put([p.rotation for p in parts], quat, 4)
     table.size = put([p.size for p in parts], vec3, 3)
     table.radius = put([p.radius for p in parts], real)
     bounds = np.array([p.bound for p in parts])
     table.bound = put(bounds, real)
-    table.material = put([owners.index(s.owner) for s in shapes], WORDS)
-    table.group = put([s.group for s in shapes], WORDS)
-    table.mask = put([s.mask for s in shapes], WORDS)
+    table.material = put([owners.index(s.owner) for s in shapes], WP_INT)
+    table.group = put([s.group for s in shapes], WP_INT)
+    table.mask = put([s.mask for s in shapes], WP_INT)
     table.surface = shared_by_worlds(np.array([s.surface for s in shapes], np_real).reshape(-1, 3), vec3, worlds, device)
-    table.belt = put([s.part.belt for s in shapes], WORDS)
-    table.belt_body, table.belt_frame = (put([getattr(b, n) for b in given.belts], WORDS) for n in ("body", "frame"))
+    table.belt = put([s.part.belt for s in shapes], WP_INT)
+    table.belt_body, table.belt_frame = (put([getattr(b, n) for b in given.belts], WP_INT) for n in ("body", "frame"))
     table.belt_axis = put([b.axis for b in given.belts], vec3, 3)
     table.belt_radius = put([b.radius for b in given.belts], real)
-    table.motion, table.bodies = put(motion, WORDS), len(com)
+    table.motion, table.bodies = put(motion, WP_INT), len(com)
     reach = np.zeros(len(com))
     for s in shapes:
-        far = ENDLESS if s.part.kind == "plane" else s.part.bound + np.linalg.norm(s.part.position - com[s.body])
+        far = PLANE_REACH if s.part.kind == "plane" else s.part.bound + np.linalg.norm(s.part.position - com[s.body])
         reach[s.body] = max(reach[s.body], far)
     table.reach = put(reach, real)
     never = np.array([p.kind in ("plane", "mesh", "heights") for p in parts], bool)
     small = np.median(bounds[~never]) if (~never).any() else 0.0
-    wide = never | (bounds > WIDE * small)
-    table.swept, table.wide = put(np.flatnonzero(~wide), WORDS), put(np.flatnonzero(wide), WORDS)
+    wide = never | (bounds > WIDE_SHAPE * small)
+    table.swept, table.wide = put(np.flatnonzero(~wide), WP_INT), put(np.flatnonzero(wide), WP_INT)
     table.sweeps, table.wides = int((~wide).sum()), int(wide.sum())
     first, other, _ = by_lower(dict.fromkeys(given.apart, 0), len(com))
-    table.apart_first, table.apart = put(first, WORDS), put(other, WORDS)
+    table.apart_first, table.apart = put(first, WP_INT), put(other, WP_INT)
     held = sorted(given.held)
     first = np.searchsorted([a for a, _, _ in held], np.arange(len(com) + 1))
-    table.held_first = put(first, WORDS)
+    table.held_first = put(first, WP_INT)
     for k, name in enumerate(("held_body", "held_other", "held_joint")):
-        setattr(table, name, put([entry[k] for entry in held], WORDS))
+        setattr(table, name, put([entry[k] for entry in held], WP_INT))
     rules = {pair: len(owners) + k for k, pair in enumerate(given.rules)}
     first, other, material = by_lower(rules, len(com))
-    table.rule_first, table.rule_other, table.rule_material = put(first, WORDS), put(other, WORDS), put(material, WORDS)
+    table.rule_first, table.rule_other, table.rule_material = put(first, WP_INT), put(other, WP_INT), put(material, WP_INT)
     _geometry(table, parts, put)
     return table
 
@@ -166,16 +166,16 @@ def _geometry(table: ShapeTable, parts: list[Any], put: Any) -> None:
             first[k], length[k] = counts["heights"], part.heights.shape[1]
             counts["heights"] += part.heights.size
             heights.append(part.heights.ravel())
-    table.first, table.length = put(first, WORDS), put(length, WORDS)
-    table.columns = put([0 if p.heights is None else p.heights.shape[0] for p in parts], WORDS)
+    table.first, table.length = put(first, WP_INT), put(length, WP_INT)
+    table.columns = put([0 if p.heights is None else p.heights.shape[0] for p in parts], WP_INT)
     table.corners = put(np.concatenate([*corners, np.zeros((0, 3))]), vec3, 3)
-    table.edges = put(np.concatenate([*edges, np.zeros(0)]), WORDS)
+    table.edges = put(np.concatenate([*edges, np.zeros(0)]), WP_INT)
     table.node_low = put(np.concatenate([*(n[0] for n in nodes), np.zeros((0, 3))]), vec3, 3)
     table.node_high = put(np.concatenate([*(n[1] for n in nodes), np.zeros((0, 3))]), vec3, 3)
-    table.node_next = put(np.concatenate([*(n[2] for n in nodes), np.zeros(0)]), WORDS)
-    table.node_leaf = put(np.concatenate([*(n[3] for n in nodes), np.zeros(0)]), WORDS)
+    table.node_next = put(np.concatenate([*(n[2] for n in nodes), np.zeros(0)]), WP_INT)
+    table.node_leaf = put(np.concatenate([*(n[3] for n in nodes), np.zeros(0)]), WP_INT)
     table.heights = put(np.concatenate([*heights, np.zeros(0)]), real)
     grips = [np.zeros(0) if p.grip is None else p.grip.ravel() for p in parts]
     starts = np.cumsum([0, *(len(g) for g in grips)])[:-1]
-    table.grip_first = put([-1 if p.grip is None else at for p, at in zip(parts, starts, strict=True)], WORDS)
+    table.grip_first = put([-1 if p.grip is None else at for p, at in zip(parts, starts, strict=True)], WP_INT)
     table.grip = put(np.concatenate([*grips, np.zeros(0)]), real)

@@ -8,7 +8,7 @@ import warp as wp
 
 from sharnir.collision.broad import half_box
 from sharnir.collision.convex import support
-from sharnir.collision.data import MESH, TRIANGLE, Collision, Manifold, Solid, column, put
+from sharnir.collision.data import MESH, TRIANGLE, Collision, Manifold, Solid, frame_axis, put
 from sharnir.core.types import mat33, real, vec3
 
 INSIDE = wp.constant(real(1.0e-3))  # of a triangle: a point so far from its edges is within
@@ -161,15 +161,15 @@ def triangle_solid(s: wp.array(dtype=Collision), i: int, k: Walk, w: int) -> Sol
 @wp.func
 def face_normal(T: Solid) -> vec3:
     """Unit, outwards; 0 of a triangle without area."""
-    return wp.normalize(wp.cross(column(T.R, 1) - column(T.R, 0), column(T.R, 2) - column(T.R, 0)))
+    return wp.normalize(wp.cross(frame_axis(T.R, 1) - frame_axis(T.R, 0), frame_axis(T.R, 2) - frame_axis(T.R, 0)))
 
 
 @wp.func
 def share_of(T: Solid, f: vec3, p: vec3) -> vec3:
     """Weights of the corners at a point's foot on the triangle's plane; f: its unit normal."""
-    a = column(T.R, 0)
-    u = column(T.R, 1) - a
-    v = column(T.R, 2) - a
+    a = frame_axis(T.R, 0)
+    u = frame_axis(T.R, 1) - a
+    v = frame_axis(T.R, 2) - a
     d = p - T.x - a
     area = wp.dot(f, wp.cross(u, v))
     y = wp.dot(f, wp.cross(d, v)) / area

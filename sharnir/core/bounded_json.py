@@ -18,8 +18,8 @@ from typing import Any
 
 from sharnir.errors import SimulationError
 
-MAX_BYTES = 4096  # of a message
-MAX_DEPTH = 8  # lists and objects inside each other
+MAX_MESSAGE_BYTES = 4096  # of a message
+MAX_MESSAGE_DEPTH = 8  # lists and objects inside each other
 MAX_DIGITS = 64  # characters of a number
 MAX_TEXT = 256  # characters of a text field
 MAX_SHOWN = 60  # characters of a value that an error repeats
@@ -46,7 +46,7 @@ def show(value: Any) -> str:
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
-def decode_json(data: Any, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> Any:
+def decode_json(data: Any, *, max_bytes: int = MAX_MESSAGE_BYTES, max_depth: int = MAX_MESSAGE_DEPTH) -> Any:
     """The value of a JSON text. Numbers may be non-finite or a `LongNumber`: whoever reads a field checks its type."""
     if not isinstance(data, str | bytes | bytearray | memoryview):
         raise MessageError(f"a message is JSON in UTF-8, got no text but {type(data).__name__}")
@@ -169,7 +169,7 @@ class Message:
         return [0.0 if item is None else float(item) for item in found]
 
 
-def decode(data: Any, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> Message:
+def decode(data: Any, *, max_bytes: int = MAX_MESSAGE_BYTES, max_depth: int = MAX_MESSAGE_DEPTH) -> Message:
     """A message: one JSON object."""
     found = decode_json(data, max_bytes=max_bytes, max_depth=max_depth)
     if not isinstance(found, dict):

@@ -15,7 +15,7 @@ import numpy as np
 from sharnir.core.misspellings import Checked, check_arguments
 from sharnir.errors import ArgumentError
 
-RULES = ("ignore", "set_drive", "set_pair", "tie_rope")
+RULE_METHODS = ("ignore", "set_drive", "set_pair", "tie_rope")
 """Methods of a scene that say something and are not called add_…."""
 
 
@@ -108,7 +108,7 @@ class Journaled(Checked):
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         for name, method in list(vars(cls).items()):
-            if callable(method) and (name.startswith("add_") or name in RULES):
+            if callable(method) and (name.startswith("add_") or name in RULE_METHODS):
                 setattr(cls, name, _telling(name, method))
 
     def told(self) -> SceneJournal:

@@ -27,18 +27,18 @@ import warp as wp
 
 from sharnir.core.precision import VARIABLE
 
-PACKAGE = Path(__file__).parents[1]
+SOURCES = Path(__file__).parents[1]
 """The sources of sharnir."""
-PACKED = PACKAGE / "kernels"
+PACKED = SOURCES / "kernels"
 """Where a wheel has kernels; a checkout has none."""
-ABOUT = "about.json"
+ABOUT_FILE = "about.json"
 NEEDED = ("avx2", "bmi1", "bmi2", "f16c", "fma", "movbe")  # beside what older ones have; in all made since 2015
 
 
 @cache
 def processor() -> str:
     """Flags for the processors that kernels are compiled for: this one alone, or, where a wheel has them, all of x86-64-v3."""
-    if os.environ.get("SHARNIR_PACKING") != "1" and not (PACKED / ABOUT).exists():
+    if os.environ.get("SHARNIR_PACKING") != "1" and not (PACKED / ABOUT_FILE).exists():
         return "-march=native"
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return "-march=native"
@@ -53,7 +53,7 @@ def processor() -> str:
 @cache
 def _digest() -> str:
     """Of the sources of the package, its precision, Warp and the processors."""
-    root = PACKAGE
+    root = SOURCES
     found = hashlib.blake2b(digest_size=12)
     about = (wp.__version__, platform.machine(), processor(), os.environ.get(VARIABLE, "double"))
     found.update(repr(about).encode())
@@ -85,7 +85,7 @@ def _read(name: str) -> str | None:
 def refusal() -> str:
     """Why the kernels of the wheel are not used; "" if they are, or if there are none."""
     try:
-        made = json.loads((PACKED / ABOUT).read_text(encoding="utf-8"))
+        made = json.loads((PACKED / ABOUT_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return ""
     here = about_here()
@@ -97,7 +97,7 @@ def refusal() -> str:
 
 def about_here() -> dict[str, str]:
     """What compiled kernels fit."""
-    version = (PACKAGE / "__init__.py").read_text(encoding="utf-8").partition('__version__ = "')[2].partition('"')[0]
+    version = (SOURCES / "__init__.py").read_text(encoding="utf-8").partition('__version__ = "')[2].partition('"')[0]
     return {
         "sharnir": version,
         "Warp": wp.__version__,
@@ -119,7 +119,7 @@ def pack(names: list[str], into: Path) -> None:
             if file.suffix != ".cpp":
                 shutil.copyfile(file, into / name / file.name)
     shutil.copytree(_folder(), into / _folder().name)
-    (into / ABOUT).write_text(json.dumps(about_here(), indent=1) + "\n", encoding="utf-8")
+    (into / ABOUT_FILE).write_text(json.dumps(about_here(), indent=1) + "\n", encoding="utf-8")
 
 
 def _unpack(name: str) -> None:

@@ -14,13 +14,8 @@ import warp as wp
 
 OURS = "sharnir."
 UNUSUAL = (
-    "source",
-    "overload_annotations",
-    "transformers",
-    "custom_reverse_mode",
-    "skip_forward_codegen",
-    "skip_reverse_codegen",
-)
+    "source", "overload_annotations", "transformers", "custom_reverse_mode", "skip_forward_codegen", "skip_reverse_codegen",
+)  # fmt: skip
 
 
 def parse_when_needed() -> None:

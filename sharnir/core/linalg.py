@@ -42,7 +42,7 @@ def row_ends(first: Sequence[int]) -> np.ndarray:
 
 
 @wp.func
-def factorise(M: wp.array3d(dtype=real), first: wp.array(dtype=wp.int32), last: wp.array(dtype=wp.int32), n: int, w: int):
+def factorise(M: wp.array3d(dtype=real), first: wp.array(dtype=wp.int32), last: wp.array(dtype=wp.int32), n: int, w: int) -> None:
     """L U of the leading n rows of M in place; on the diagonal 1 / U."""
     for i in range(n):
         least = PIVOT_FLOOR * wp.abs(M[i, i, w])
@@ -61,7 +61,7 @@ def factorise(M: wp.array3d(dtype=real), first: wp.array(dtype=wp.int32), last: 
 def substitute(
     M: wp.array3d(dtype=real), first: wp.array(dtype=wp.int32), last: wp.array(dtype=wp.int32), x: wp.array2d(dtype=real), n: int,
     w: int,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """x ← (L U)⁻¹ x."""
     for i in range(n):
         y = x[i, w]
@@ -77,7 +77,7 @@ def substitute(
 
 
 @wp.func
-def clear(M: wp.array3d(dtype=real), first: wp.array(dtype=wp.int32), last: wp.array(dtype=wp.int32), n: int, w: int):
+def clear(M: wp.array3d(dtype=real), first: wp.array(dtype=wp.int32), last: wp.array(dtype=wp.int32), n: int, w: int) -> None:
     """M = 0, within its envelope."""
     for i in range(n):
         for j in range(first[i], last[i] + 1):
@@ -85,7 +85,7 @@ def clear(M: wp.array3d(dtype=real), first: wp.array(dtype=wp.int32), last: wp.a
 
 
 @wp.func
-def add_block(M: wp.array3d(dtype=real), row: int, column: int, w: int, block: mat33):
+def add_block(M: wp.array3d(dtype=real), row: int, column: int, w: int, block: mat33) -> None:
     """Add a 3 × 3 block."""
     for i in range(3):
         for j in range(3):
@@ -93,7 +93,7 @@ def add_block(M: wp.array3d(dtype=real), row: int, column: int, w: int, block: m
 
 
 @wp.func
-def put(x: wp.array2d(dtype=real), at: int, w: int, v: vec3):
+def put(x: wp.array2d(dtype=real), at: int, w: int, v: vec3) -> None:
     """Add three entries of a right-hand side."""
     for i in range(3):
         x[at + i, w] = x[at + i, w] + v[i]

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from sharnir.errors import ArgumentError, Spelled
 
-ALSO_CALLED = {
+ATTRIBUTE_SYNONYMS = {
     "angle": "position", "angles": "position", "pos": "position", "pose": "position", "xpos": "position",
     "location": "position", "origin": "position", "anchor": "position", "pivot": "position", "qpos": "q | position",
     "qvel": "qd | velocity", "vel": "velocity", "speed": "velocity", "linear_velocity": "velocity", "linvel": "velocity",
@@ -88,7 +88,7 @@ ALSO_CALLED = {
 }  # fmt: skip
 """What other engines call things (classes in lower case): ours, or how it is written; of several the first whose first word
 is known there, or that is a name of the library."""
-NEAR = 0.7
+LEAST_LIKENESS = 0.7
 """How like a misspelt word is, at least, by `difflib`."""
 
 
@@ -100,12 +100,12 @@ def plain(word: str) -> str:
 
 def likely(word: str, known: Collection[str]) -> str:
     """What was probably meant by a word, one of those known first; "" where nothing is near."""
-    for other in (ALSO_CALLED.get(word) or ALSO_CALLED.get(plain(word)) or "").split(" | "):
+    for other in (ATTRIBUTE_SYNONYMS.get(word) or ATTRIBUTE_SYNONYMS.get(plain(word)) or "").split(" | "):
         if other.startswith("sharnir.") or (other and re.findall(r"\w+", other)[0] in known):
             return other
     same = next((name for name in known if plain(name) == plain(word)), None)
     alike = [name for name in known if name[:3] == word[:3]]
-    near = get_close_matches(word, known, 3, NEAR) or get_close_matches(word, alike, 1)
+    near = get_close_matches(word, known, 3, LEAST_LIKENESS) or get_close_matches(word, alike, 1)
     return same or next((name for name in near if name[0] == word[0]), near[0] if near else "")
 
 
@@ -190,7 +190,7 @@ def by_name(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
-OFTEN = frozenset({"apply_force", "apply_torque"})  # methods that are called in each step: to ask costs them too much
+UNCHECKED_METHODS = frozenset({"apply_force", "apply_torque"})  # methods that are called in each step: to ask costs them too much
 
 
 def ask_all(cls: type) -> None:
@@ -200,7 +200,7 @@ def ask_all(cls: type) -> None:
         methods |= vars(base)
     made: dict[Any, Any] = {}  # a method may have two spellings
     for name, method in methods.items():
-        if isinstance(method, FunctionType) and name[0] != "_" and name not in OFTEN and not hasattr(method, "asked"):
+        if isinstance(method, FunctionType) and name[0] != "_" and name not in UNCHECKED_METHODS and not hasattr(method, "asked"):
             made[method] = made.get(method) or asked(f"{cls.__name__}.{name}", method)
             setattr(cls, name, made[method])
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from sharnir.errors import SimulationError
 
-NAMES = ("single", "double")
+PRECISIONS = ("single", "double")
 VARIABLE = "SHARNIR_PRECISION"
 """The environment variable that holds the precision, also for child processes."""
 
@@ -25,7 +25,7 @@ def set_precision(precision: Literal["single", "double"]) -> None:
 
 def check_precision(who: str, precision: str) -> None:
     """Raise a SimulationError if this process already computes in another precision, or if there is no such precision."""
-    if precision not in NAMES:
+    if precision not in PRECISIONS:
         raise SimulationError(f"{who}: precision is 'single' or 'double', got {precision!r}")
     types = sys.modules.get("sharnir.core.types")
     if types is not None and precision != types.PRECISION:

@@ -45,8 +45,8 @@ _NAME = re.compile(r"\bvar_\w+")
 _DECLARED = re.compile(r"^ +(const )?(.+?) (var_\d+)(?: = (.*))?;$")
 _SET = re.compile(r"^( +)(var_\d+) = (.*);$")
 _ASSIGNED = re.compile(r"^( +)wp::assign\((var_\w+), (.*)\);$")
-_NUMBER = re.compile(r"-?\d+")
-_SUM = re.compile(r"wp::(add|sub|mul)\((\w+), (\w+)\)")
+_INTEGER = re.compile(r"-?\d+")
+_ARITHMETIC = re.compile(r"wp::(add|sub|mul)\((\w+), (\w+)\)")
 _CHOICE = re.compile(r"wp::where\((\w+), (\w+), (\w+)\)")
 _SIGNS = {"add": "+", "sub": "-", "mul": "*"}
 _SCALARS = ("wp::int32", "wp::float64", "wp::float32")
@@ -87,7 +87,7 @@ class _Body:
         constants: dict[str, str] = {}
         for line in declared.split("\n"):
             found = _DECLARED.match(line)
-            if found and found[1] and found[2] == "wp::int32" and _NUMBER.fullmatch(found[4]):
+            if found and found[1] and found[2] == "wp::int32" and _INTEGER.fullmatch(found[4]):
                 constants[found[3]] = found[4] if found[4][0] != "-" else f"({found[4]})"
             elif line:
                 name = found[3] if found else ""
@@ -129,7 +129,7 @@ class _Body:
             return f"*{value[len('wp::load(') : -1]}"
         if value.startswith("wp::copy("):
             return value[len("wp::copy(") : -1]
-        operation = _SUM.fullmatch(value) if kind in _SCALARS else None
+        operation = _ARITHMETIC.fullmatch(value) if kind in _SCALARS else None
         if operation:
             return f"{operation[2]} {_SIGNS[operation[1]]} {operation[3]}"
         choice = _CHOICE.fullmatch(value)

@@ -17,7 +17,7 @@ from sharnir.errors import SceneError, SceneWarning, as_numbers, callers_level, 
 # The average-momentum rule below stops when it is met to this fraction of the momentum.
 ROTATION_TOLERANCE = wp.constant(real(max(1.0e-11, 2.0 * EPSILON)))
 ROTATION_ITERATIONS = wp.constant(40)
-ROUNDING = wp.constant(real(16.0 * EPSILON))
+ROUNDING_OF_TURNS = wp.constant(real(16.0 * EPSILON))
 
 
 @wp.func
@@ -70,7 +70,7 @@ def rotated(R: mat33, A: mat33) -> mat33:
 
 
 @wp.func
-def sinc_terms(x2: real):
+def sinc_terms(x2: real) -> tuple[real, real]:
     """sin x / x and (1 − cos x) / x² from x²; by series below x = 0.1, where they are good to the last bit."""
     a = real(1.0) - x2 / real(6.0) * (real(1.0) - x2 / real(20.0) * (real(1.0) - x2 / real(42.0)))
     b = real(0.5) - x2 / real(24.0) * (real(1.0) - x2 / real(30.0) * (real(1.0) - x2 / real(56.0)))
@@ -125,7 +125,7 @@ def unit(q: quat) -> quat:
 @wp.func
 def kept_unit(q: quat) -> quat:
     """A quaternion scaled to unit length, one that has it left to the bit: coordinates of a pose give that pose again."""
-    if wp.abs(wp.dot(q, q) - real(1.0)) > ROUNDING:
+    if wp.abs(wp.dot(q, q) - real(1.0)) > ROUNDING_OF_TURNS:
         return wp.normalize(q)
     return q
 
@@ -137,7 +137,7 @@ def turned(q: quat, phi: vec3) -> quat:
 
 
 @wp.func
-def mean_spin(l: vec3, guess: vec3, inertia: mat33, dt: real) -> vec3:
+def mean_free_spin(l: vec3, guess: vec3, inertia: mat33, dt: real) -> vec3:
     """Ω of a free rotation by the average-momentum rule, in body axes; l is the angular momentum at the start of the step.
 
         Ω = I⁻¹ ½(ℓ + ℓ⁺),   ℓ⁺ = exp(−Δt Ω) ℓ
@@ -173,7 +173,7 @@ def advance_rotation(q: quat, L: vec3, inertia: mat33, inv_inertia: mat33, dt: r
     """One step of a free rotation with the world angular momentum L kept."""
     l = wp.quat_rotate_inv(q, L)
     omega = inv_inertia * l
-    return unit(q * exp_quat(mean_spin(l, omega, inertia, dt) * dt))
+    return unit(q * exp_quat(mean_free_spin(l, omega, inertia, dt) * dt))
 
 
 # ---- the same, on the host -------------------------------------------------------------------------------------------

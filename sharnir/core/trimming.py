@@ -16,7 +16,7 @@ from typing import Any
 
 import warp as wp
 
-VERSION = 1
+TRIMS = 1
 """To be counted up with the rules: part of the key under which compiled modules are cached."""
 
 
@@ -37,7 +37,7 @@ class Absent:
     @property
     def key(self) -> str:
         """A line of code that no other module has."""
-        return f"// trimmed, {VERSION}: {sorted(self.zeros)} {sorted(self.kinds)} {sorted(self.false)}\n".replace("'", "")
+        return f"// trimmed, {TRIMS}: {sorted(self.zeros)} {sorted(self.kinds)} {sorted(self.false)}\n".replace("'", "")
 
 
 _absent: dict[str, Absent] = {}
@@ -220,7 +220,7 @@ class _Trimmer(ast.NodeTransformer):
 
 
 def _expression(node: Any) -> ast.expr:
-    return node  # type: ignore[no-any-return]
+    return node
 
 
 def _constant(at: ast.expr, value: Any) -> ast.expr:

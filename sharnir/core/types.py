@@ -19,7 +19,7 @@ from sharnir.core.graphs import LOCK, Threads
 from sharnir.core.headers import keep_headers
 from sharnir.core.kernel_cache import keep_hash, processor, recall_hash, refusal
 from sharnir.core.lazy_source import parse_when_needed
-from sharnir.core.precision import NAMES, VARIABLE
+from sharnir.core.precision import PRECISIONS, VARIABLE
 from sharnir.core.shorten import RULES, shorten_ours
 from sharnir.core.trimming import Absent, leave_out, trim_modules
 from sharnir.core.warp_preamble import PREAMBLE
@@ -89,8 +89,8 @@ shorten_ours()
 trim_modules()
 keep_headers()
 
-MODULES = (
-    "sharnir.bodies", "sharnir.collision", "sharnir.collision_many", "sharnir.collision_round", "sharnir.contact",
+WARP_MODULES = (
+    "sharnir.bodies", "sharnir.collision", "sharnir.collision_round", "sharnir.contact",
     "sharnir.contact_table", "sharnir.energy_rope",
     "sharnir.energy_rope_touch", "sharnir.guard", "sharnir.guard_bodies",
     "sharnir.guard_contact", "sharnir.guard_touch", "sharnir.impulse",
@@ -105,11 +105,11 @@ MODULE_OPTIONS: dict[str, Any] = {"enable_backward": False}
 if hasattr(wp, "ModuleBuildOptions"):  # experimental in Warp 1.19: a later one may not have it
     _preamble = RULES + PREAMBLE
     MODULE_OPTIONS["extra_build_options"] = wp.ModuleBuildOptions(extra_cpu_preamble=_preamble, extra_cuda_preamble=_preamble)
-for _name in MODULES:
+for _name in WARP_MODULES:
     wp.set_module_options(MODULE_OPTIONS, module=_name)
 
 PRECISION = os.environ.get(VARIABLE, "double")
-if PRECISION not in NAMES:
+if PRECISION not in PRECISIONS:
     raise ValueError(f"{VARIABLE} is {PRECISION!r}; allowed: 'single', 'double'")
 
 if PRECISION == "double":

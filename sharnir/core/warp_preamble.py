@@ -48,7 +48,7 @@ def _dimensions(n: int) -> str:
 
 
 _NINE = [(i, j) for i in range(3) for j in range(3)]
-_SUM, _OUTER = "a.data[{i}][{j}] {sign} b.data[{i}][{j}]", "a.c[{i}] * b.c[{j}]"
+_COMPONENT_SUM, _OUTER = "a.data[{i}][{j}] {sign} b.data[{i}][{j}]", "a.c[{i}] * b.c[{j}]"
 _PRODUCT = "a.data[{i}][0] * b.data[0][{j}] + a.data[{i}][1] * b.data[1][{j}] + a.data[{i}][2] * b.data[2][{j}]"
 _TIMES, _BEFORE = (" + ".join(f"a.{of} * b.{by}" for of, by in pairs) for pairs in (
     [(f"data[{{i}}][{k}]", f"c[{k}]") for k in range(3)], [(f"c[{k}]", f"data[{k}][{{i}}]") for k in range(3)],
@@ -67,8 +67,8 @@ def _matrices() -> str:
     m, v = "mat_t<3, 3, T>", "vec_t<3, T>"
     a, b = (f"const {m}& a", f"const {m}& b")
     return "".join((
-        _written_out("add", m, f"{a}, {b}", _SUM, sign="+"),
-        _written_out("sub", m, f"{a}, {b}", _SUM, sign="-"),
+        _written_out("add", m, f"{a}, {b}", _COMPONENT_SUM, sign="+"),
+        _written_out("sub", m, f"{a}, {b}", _COMPONENT_SUM, sign="-"),
         _written_out("neg", m, a, "-a.data[{i}][{j}]"),
         _written_out("mul", m, f"{a}, T b", "a.data[{i}][{j}] * b"),
         _written_out("mul", m, f"{a}, {b}", _PRODUCT),

@@ -15,7 +15,7 @@ def put_back(
     start: wp.array(dtype=wp.int32),
     words: wp.array(dtype=wp.int32),
     chosen: wp.array(dtype=wp.int32),
-):
+) -> None:
     """Row r of the memory begins at a word and has so many a world."""
     r, k = wp.tid()
     n = words[r]

@@ -18,7 +18,7 @@ from sharnir.model.joint_geometry import child_frame, coordinate, free_axis, par
 from sharnir.model.kinematics import pose_at
 from sharnir.model.model import CAST_WORDS, DYNAMIC, KINEMATIC
 
-BUCKLES = wp.constant(real(9.869604401089358))  # π²
+PI_SQUARED = wp.constant(real(9.869604401089358))  # π²
 HELD_BY_DRIVEN = wp.constant(1)  # kind of a rope's end, as in `rope.data.DRIVEN`
 
 
@@ -33,7 +33,7 @@ def turning_energy(g: wp.array(dtype=Watch), b: int, w: int, L: vec3) -> real:
 
 
 @wp.func
-def body_energies(g: wp.array(dtype=Watch), w: int, at_pose: int):
+def body_energies(g: wp.array(dtype=Watch), w: int, at_pose: int) -> tuple[real, real, real, real]:
     """Kinetic energy, that of gravity, that of springs, J, and the largest speed of a body, squared.
 
     Args:
@@ -76,7 +76,7 @@ def body_energies(g: wp.array(dtype=Watch), w: int, at_pose: int):
 
 
 @wp.func
-def energies(g: wp.array(dtype=Watch), w: int, at_pose: int):
+def energies(g: wp.array(dtype=Watch), w: int, at_pose: int) -> tuple[real, real, real, real]:
     """The same with those of raycast wheels, ropes and contacts."""
     kinetic, potential, elastic, fastest = body_energies(g, w, at_pose)
     for k in range(g[0].casts[0]):
@@ -105,7 +105,7 @@ def axis_yields(g: wp.array(dtype=Watch), k: int, d: vec3, e: vec3, w: int) -> r
 
 
 @wp.func
-def axis_energies(g: wp.array(dtype=Watch), k: int, w: int, back: real, at_pose: int):
+def axis_energies(g: wp.array(dtype=Watch), k: int, w: int, back: real, at_pose: int) -> tuple[real, real]:
     """Twice the kinetic energy of the rotors, and the energy of the springs, of a joint's axes, J."""
     v0 = g[0].joints.v_start[k]
     n = g[0].joints.v_size[k]
@@ -134,17 +134,17 @@ def axis_energies(g: wp.array(dtype=Watch), k: int, w: int, back: real, at_pose:
             if at_pose == 1:
                 u = speed_now(g, k, d, e, pose.child_anchor, w)
             else:
-                u = speed_along(g, k, d, e, pose.child_anchor, w, real(0.0))
+                u = mean_speed_along(g, k, d, e, pose.child_anchor, w, real(0.0))
         rotors = rotors + rotor * u * u
         if stiffness > real(0.0):
             q = coordinate(g[0].joints, k, i, pose, g[0].state.q[g[0].joints.q_start[k] + i, w])
-            off = q - back * resolved(g, stiffness, axis_yields(g, k, d, e, w)) * u - g[0].axes.rest[at, w]
+            off = q - back * share_resolved(g, stiffness, axis_yields(g, k, d, e, w)) * u - g[0].axes.rest[at, w]
             stored = stored + real(0.5) * stiffness * off * off
     return rotors, stored
 
 
 @wp.func
-def resolved(g: wp.array(dtype=Watch), stiffness: real, yields: real) -> real:
+def share_resolved(g: wp.array(dtype=Watch), stiffness: real, yields: real) -> real:
     """1 where a step resolves a spring, down to 0 where the spring is taken at the end of the step (`laws.prepare`)."""
     dt = g[0].dt[0]
     return real(1.0) - wp.clamp((real(4.0) * dt * dt * stiffness * yields - real(1.0)) / real(3.0), real(0.0), real(1.0))
@@ -158,7 +158,7 @@ def spring_energy(g: wp.array(dtype=Watch), k: int, w: int, back: real) -> real:
     r_c = wp.quat_rotate(g[0].state.rotation[c, w], g[0].springs.child_point[k])
     r_p = wp.quat_rotate(g[0].state.rotation[p, w], g[0].springs.parent_point[k])
     line = g[0].state.position[c, w] + r_c - g[0].state.position[p, w] - r_p
-    back = back * resolved(g, g[0].springs.stiffness[k, w], g[0].bodies.inv_mass[p, w] + g[0].bodies.inv_mass[c, w])
+    back = back * share_resolved(g, g[0].springs.stiffness[k, w], g[0].bodies.inv_mass[p, w] + g[0].bodies.inv_mass[c, w])
     if back > real(0.0):
         u = g[0].state.velocity[c, w] + wp.cross(g[0].state.spin[c, w], r_c)
         u = u - g[0].state.velocity[p, w] - wp.cross(g[0].state.spin[p, w], r_p)
@@ -187,7 +187,7 @@ def contact_energy(g: wp.array(dtype=Watch), w: int) -> real:
 
 
 @wp.func
-def rope_energies(g: wp.array(dtype=Watch), k: int, w: int):
+def rope_energies(g: wp.array(dtype=Watch), k: int, w: int) -> tuple[real, real]:
     """Twice the kinetic energy of a rope, and its potential energy, J."""
     gravity = g[0].gravity[w]
     kinetic = real(0.0)
@@ -232,7 +232,7 @@ def rope_elastic(g: wp.array(dtype=Watch), k: int, w: int) -> real:
             bar = bar + real(0.5) * g[0].rope.length[i, w]
             if g[0].rope.cut[i, w] == 0:
                 l = g[0].rope.length[i, w]
-                out = out + BUCKLES * EI / (l * l) * (l - g[0].rope.span[i, w])
+                out = out + PI_SQUARED * EI / (l * l) * (l - g[0].rope.span[i, w])
         a = quat(real(0.0), real(0.0), real(0.0), real(1.0))
         b = a
         if j == 0:
@@ -263,23 +263,23 @@ def mean_velocity(g: wp.array(dtype=Watch), b: int, w: int, share: real) -> vec3
 
 
 @wp.func
-def mean_spin(g: wp.array(dtype=Watch), b: int, w: int, share: real) -> vec3:
+def mean_angular_velocity(g: wp.array(dtype=Watch), b: int, w: int, share: real) -> vec3:
     return g[0].last_spin[b, w] * share + g[0].state.spin[b, w] * (real(1.0) - share)
 
 
 @wp.func
-def point_velocity(g: wp.array(dtype=Watch), b: int, x: vec3, w: int, share: real) -> vec3:
+def velocity_of_point(g: wp.array(dtype=Watch), b: int, x: vec3, w: int, share: real) -> vec3:
     """Velocity of the point of body b that stands at x."""
-    return mean_velocity(g, b, w, share) + wp.cross(mean_spin(g, b, w, share), x - g[0].state.position[b, w])
+    return mean_velocity(g, b, w, share) + wp.cross(mean_angular_velocity(g, b, w, share), x - g[0].state.position[b, w])
 
 
 @wp.func
-def speed_along(g: wp.array(dtype=Watch), k: int, d: vec3, e: vec3, x: vec3, w: int, share: real) -> real:
+def mean_speed_along(g: wp.array(dtype=Watch), k: int, d: vec3, e: vec3, x: vec3, w: int, share: real) -> real:
     """Speed of a joint along the axis (d, e) at x: child relative to parent."""
     p = g[0].joints.parent[k]
     c = g[0].joints.child[k]
-    u = point_velocity(g, c, x, w, share) - point_velocity(g, p, x, w, share)
-    return wp.dot(d, u) + wp.dot(e, mean_spin(g, c, w, share) - mean_spin(g, p, w, share))
+    u = velocity_of_point(g, c, x, w, share) - velocity_of_point(g, p, x, w, share)
+    return wp.dot(d, u) + wp.dot(e, mean_angular_velocity(g, c, w, share) - mean_angular_velocity(g, p, w, share))
 
 
 @wp.func
@@ -302,7 +302,7 @@ def body_work(g: wp.array(dtype=Watch), w: int) -> real:
         f = g[0].control.force[b, w]
         t = g[0].control.torque[b, w]
         if wp.dot(f, f) + wp.dot(t, t) > real(0.0):
-            out = out + dt * (wp.dot(f, mean_velocity(g, b, w, half)) + wp.dot(t, mean_spin(g, b, w, half)))
+            out = out + dt * (wp.dot(f, mean_velocity(g, b, w, half)) + wp.dot(t, mean_angular_velocity(g, b, w, half)))
     for k in range(g[0].joints.count):
         if g[0].control.enabled[k, w] != 0:
             out = out + joint_work(g, k, w)
@@ -319,7 +319,7 @@ def work_of_step(g: wp.array(dtype=Watch), w: int) -> real:
     if g[0].driven == 1:
         for x in range(g[0].cables.ends):
             pull = wp.abs(g[0].state.cable_impulse[x / 2, w])
-            out = out + pull * driven_speed(g, g[0].cables.body[x], w)
+            out = out + pull * speed_of_driven_body(g, g[0].cables.body[x], w)
         if g[0].touching == 1:
             for i in range(g[0].contacts.count[w]):
                 out = out + contact_work(g, i, w)
@@ -349,16 +349,16 @@ def joint_work(g: wp.array(dtype=Watch), k: int, w: int) -> real:
         whole = g[0].state.axis_impulse[at, w] + g[0].dt[0] * g[0].control.joint_force[at, w]
         if active != real(0.0) or (moved and whole != real(0.0)):
             d, e = free_axis(g[0].joints, k, i, pose_at(g[0].joints, k, w, g[0].state.position, g[0].state.rotation))
-            out = out + active * speed_along(g, k, d, e, x, w, half)
+            out = out + active * mean_speed_along(g, k, d, e, x, w, half)
             along = along + d * whole
             about = about + e * whole
     if moved:
         f = g[0].mean_force[k, w] + along
         t = g[0].mean_torque[k, w] + about
         if g[0].bodies.motion[p] == KINEMATIC:
-            out = out + wp.dot(f, point_velocity(g, p, x, w, half)) + wp.dot(t, mean_spin(g, p, w, half))
+            out = out + wp.dot(f, velocity_of_point(g, p, x, w, half)) + wp.dot(t, mean_angular_velocity(g, p, w, half))
         if g[0].bodies.motion[c] == KINEMATIC:
-            out = out - wp.dot(f, point_velocity(g, c, x, w, half)) - wp.dot(t, mean_spin(g, c, w, half))
+            out = out - wp.dot(f, velocity_of_point(g, c, x, w, half)) - wp.dot(t, mean_angular_velocity(g, c, w, half))
     return out
 
 
@@ -374,9 +374,9 @@ def spring_work(g: wp.array(dtype=Watch), k: int, w: int) -> real:
     P = wp.normalize(end - start) * g[0].state.spring_impulse[k, w]
     out = real(0.0)
     if g[0].bodies.motion[p] == KINEMATIC:
-        out = out + wp.dot(P, point_velocity(g, p, start, w, real(0.5)))
+        out = out + wp.dot(P, velocity_of_point(g, p, start, w, real(0.5)))
     if g[0].bodies.motion[c] == KINEMATIC:
-        out = out - wp.dot(P, point_velocity(g, c, end, w, real(0.5)))
+        out = out - wp.dot(P, velocity_of_point(g, c, end, w, real(0.5)))
     return out
 
 
@@ -390,14 +390,14 @@ def contact_work(g: wp.array(dtype=Watch), i: int, w: int) -> real:
     a = g[0].contacts.body_a[i, w]
     b = g[0].contacts.body_b[i, w]
     if g[0].bodies.motion[a] == KINEMATIC:
-        out = out + wp.dot(P, point_velocity(g, a, g[0].contacts.point[i, w], w, real(0.5)))
+        out = out + wp.dot(P, velocity_of_point(g, a, g[0].contacts.point[i, w], w, real(0.5)))
     if g[0].bodies.motion[b] == KINEMATIC:
-        out = out - wp.dot(P, point_velocity(g, b, g[0].contacts.point[i, w], w, real(0.5)))
+        out = out - wp.dot(P, velocity_of_point(g, b, g[0].contacts.point[i, w], w, real(0.5)))
     return out
 
 
 @wp.func
-def driven_speed(g: wp.array(dtype=Watch), b: int, w: int) -> real:
+def speed_of_driven_body(g: wp.array(dtype=Watch), b: int, w: int) -> real:
     """How fast a kinematic body moves, m/s, about: of its frame, and turning within the scene."""
     if g[0].bodies.motion[b] != KINEMATIC:
         return real(0.0)
@@ -431,20 +431,22 @@ def rope_work(g: wp.array(dtype=Watch), k: int, w: int) -> real:
             end = 2 * k + side
             if g[0].rope.kind[end] == HELD_BY_DRIVEN:
                 x = g[0].rope.position[first + side * n, w]
-                u = point_velocity(g, g[0].rope.body[end], x, w, real(0.5))
+                u = velocity_of_point(g, g[0].rope.body[end], x, w, real(0.5))
                 out = out + wp.dot(g[0].rope.end_force[end, w], u)
                 if g[0].rope.clamp[end] == 1:  # on the first element; the last interface's is on what holds it
-                    turned = wp.dot(g[0].rope.moment[first + side * n, w], mean_spin(g, g[0].rope.body[end], w, real(0.5)))
+                    turned = wp.dot(
+                        g[0].rope.moment[first + side * n, w], mean_angular_velocity(g, g[0].rope.body[end], w, real(0.5))
+                    )
                     out = out + turned * real(1 - 2 * side)
         if g[0].touching == 1:
             fastest = real(0.0)
             for b in range(1, g[0].bodies.count):
-                fastest = wp.max(fastest, driven_speed(g, b, w))
+                fastest = wp.max(fastest, speed_of_driven_body(g, b, w))
             out = out + most * fastest
     for x in range(g[0].rope.tie_force.shape[0]):
         if g[0].driven == 1 and k == 0:
             for b in range(1, g[0].bodies.count):
-                out = out + wp.length(g[0].rope.tie_force[x, w]) * driven_speed(g, b, w)
+                out = out + wp.length(g[0].rope.tie_force[x, w]) * speed_of_driven_body(g, b, w)
     return out + dt * reel_power(g, k, w)
 
 
@@ -493,7 +495,7 @@ def body_power(g: wp.array(dtype=Watch), w: int, share: real) -> real:
             out = out + joint_power(g, k, w, per, share)
     if g[0].driven == 1:
         for k in range(g[0].springs.count):
-            speed = driven_speed(g, g[0].springs.parent[k], w) + driven_speed(g, g[0].springs.child[k], w)
+            speed = speed_of_driven_body(g, g[0].springs.parent[k], w) + speed_of_driven_body(g, g[0].springs.child[k], w)
             out = out + wp.abs(g[0].state.spring_impulse[k, w]) * per * speed
     return out
 
@@ -505,7 +507,7 @@ def power_bound(g: wp.array(dtype=Watch), w: int, share: real) -> real:
     out = body_power(g, w, share)
     if g[0].driven == 1:
         for x in range(g[0].cables.ends):
-            out = out + wp.abs(g[0].state.cable_impulse[x / 2, w]) * per * driven_speed(g, g[0].cables.body[x], w)
+            out = out + wp.abs(g[0].state.cable_impulse[x / 2, w]) * per * speed_of_driven_body(g, g[0].cables.body[x], w)
         if g[0].touching == 1:
             for i in range(g[0].contacts.count[w]):
                 out = out + wp.abs(contact_work(g, i, w)) * per
@@ -541,7 +543,7 @@ def pushed_power(g: wp.array(dtype=Watch), w: int, span: real, share: real) -> r
         if t2 > real(0.0):
             J = g[0].bodies.inv_inertia[b, w]
             yields = wp.max(J[0, 0], wp.max(J[1, 1], J[2, 2])) * real(3.0)
-            out = out + wp.sqrt(t2) * wp.length(mean_spin(g, b, w, share)) + t2 * yields * span
+            out = out + wp.sqrt(t2) * wp.length(mean_angular_velocity(g, b, w, share)) + t2 * yields * span
     return out
 
 
@@ -558,14 +560,14 @@ def joint_power(g: wp.array(dtype=Watch), k: int, w: int, per: real, share: real
     out = real(0.0)
     x = g[0].state.position[c, w] + wp.quat_rotate(g[0].state.rotation[c, w], g[0].joints.child_point[k, w])
     if push > real(0.0):
-        u = wp.length(point_velocity(g, c, x, w, share) - point_velocity(g, p, x, w, share))
-        out = out + push * wp.max(u, wp.length(mean_spin(g, c, w, share) - mean_spin(g, p, w, share)))
+        u = wp.length(velocity_of_point(g, c, x, w, share) - velocity_of_point(g, p, x, w, share))
+        out = out + push * wp.max(u, wp.length(mean_angular_velocity(g, c, w, share) - mean_angular_velocity(g, p, w, share)))
     f = wp.length(g[0].mean_force[k, w]) * per + push
     t = wp.length(g[0].mean_torque[k, w]) * per + push
     for side in range(2):
         b = wp.where(side == 0, p, c)
         if g[0].bodies.motion[b] == KINEMATIC:
-            out = out + f * wp.length(point_velocity(g, b, x, w, share)) + t * wp.length(mean_spin(g, b, w, share))
+            out = out + f * wp.length(velocity_of_point(g, b, x, w, share)) + t * wp.length(mean_angular_velocity(g, b, w, share))
     return out
 
 

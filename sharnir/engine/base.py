@@ -18,13 +18,13 @@ from sharnir.core.spatial import quat_rotate
 from sharnir.core.strided import of_first
 from sharnir.core.types import alone, begin_modules, load_modules, np_real, real, vec3
 from sharnir.engine.guard import guard_of, watch_bodies
-from sharnir.engine.guard_data import COUNTS, OF_BODY, SUMS, VERDICT, VERDICTS, RopeWatch, Tally, Watch
+from sharnir.engine.guard_data import BODY_SUMS, COUNT_ROWS, SUM_ROWS, VERDICT, VERDICTS, RopeWatch, Tally, Watch
 from sharnir.errors import SimulationError, Spelled, is_positive
-from sharnir.model.model import DYNAMIC, FIXED, KEPT, KINEMATIC, Control, Model, State
+from sharnir.model.model import DYNAMIC, FIXED, KINEMATIC, SLEEP_FIELDS, Control, Model, State
 
 GRADES = ("relative", "divided", "damped", "velocity")
-SMALL = 0.02  # least size of a body, relative to the scene's extent; point masses have none of their own
-REPORTED = ("iterations", "parts", *GRADES)
+LEAST_SIZE = 0.02  # least size of a body, relative to the scene's extent; point masses have none of their own
+REPORT_ROWS = ("iterations", "parts", *GRADES)
 
 
 class Solver:
@@ -79,10 +79,10 @@ class Solver:
         self._bound: tuple[State, Control, Any] | None = None  # what captured launches point to
         # what the report and the guard keep, in one memory, so that a step that fails can be forgotten at once
         counts, sums = (wp.zeros((n, model.worlds), dtype=d, device=self.device) for n, d in (
-            (len(REPORTED) + len(COUNTS), wp.int32), (3 + len(SUMS), real)))  # fmt: skip
+            (len(REPORT_ROWS) + len(COUNT_ROWS), wp.int32), (3 + len(SUM_ROWS), real)))  # fmt: skip
         self.memory, (self.whole, self.real) = pack([counts, sums], self.device)
         self.done, self.parts = self.whole[0], self.whole[1]
-        self.grades, self._counts = self.whole[2 : 2 + len(GRADES)], self.whole[len(REPORTED) :]
+        self.grades, self._counts = self.whole[2 : 2 + len(GRADES)], self.whole[len(REPORT_ROWS) :]
         self.residual, self.rope_residual, self.projected, self._sums = *(self.real[i] for i in range(3)), self.real[3:]
         self.verdict = self._counts[int(VERDICT)]
         self.parts.fill_(1)
@@ -94,7 +94,7 @@ class Solver:
         self._watched: Any = None  # the guard, on the device, and the graph that has it look
         self._begins: Any = None
         self._spread = False  # whether threads of bodies, not only of worlds, find what the guard needs after steps
-        self._looks_first = True  # whether the guard looks before every call; else steps tell it of worlds that were changed
+        self._looks_first = True  # whether the guard looks before every call; else steps report worlds that were changed
         self._guards_own: dict[str, Any] = {}
         self.alarm = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
         self._tally = Tally()
@@ -116,7 +116,7 @@ class Solver:
         g.dt, g.gravity, g.parts, g.lost = self.settings.dt, self.settings.gravity, self.parts, self.projected
         size, extent = sizes(m)
         g.size = wp.array(size, dtype=real, device=self.device)
-        g.body_size = wp.array(np.maximum(body_sizes(m), SMALL * extent), dtype=real, device=self.device)
+        g.body_size = wp.array(np.maximum(body_sizes(m), LEAST_SIZE * extent), dtype=real, device=self.device)
         g.least, g.extent = float(min(size, default=1.0)), extent
         motion = m.bodies.motion.numpy()
         g.weight = float(of_first(m.bodies.mass)[motion == DYNAMIC].sum())
@@ -144,7 +144,7 @@ class Solver:
         if m.ropes is not None:
             self._watch_ropes(g, state, control)
         g.spread = int(self._spread)
-        g.found = wp.zeros((len(OF_BODY) * len(m.com) if self._spread else 0, m.worlds), dtype=real, device=self.device)
+        g.found = wp.zeros((len(BODY_SUMS) * len(m.com) if self._spread else 0, m.worlds), dtype=real, device=self.device)
         g.strict, g.alarm, g.counts, g.sums = self.strict, self.alarm, self._counts, self._sums
         self._guard, self._watched, self._begins = g, alone(g, Watch, self.device), None
         load_modules([self._guarding.module], self.device)
@@ -156,7 +156,7 @@ class Solver:
         return None
 
     def _told_of_contacts(self) -> tuple[Any, Any]:
-        """What `Watch.taken` and `Watch.unsolved` say, if steps tell."""
+        """Arrays for `Watch.taken` and `Watch.unsolved`, if steps fill them."""
         none = wp.zeros(0, dtype=real, device=self.device)
         return none, none
 
@@ -210,7 +210,7 @@ class Solver:
 
     def wake(self, state: State) -> None:
         """To be called after something was changed that no step sees: all that sleeps wakes."""
-        for name in (*KEPT, "quiet"):
+        for name in (*SLEEP_FIELDS, "quiet"):
             getattr(state, name).zero_()
         if self.collider is not None:
             self.collider.wake()
@@ -448,7 +448,7 @@ def sizes(model: Model) -> tuple[list[float], float]:
         extent += max(float(rope.lengths.sum()) for rope in model.ropes.described)
     extent = extent if extent > 0 else 1.0
     both = [[size[b] for b in (p, c) if size[b] > 0] for p, c in zip(model.parents, model.children, strict=True)]
-    return [max(min(pair, default=extent), SMALL * extent) for pair in both], extent
+    return [max(min(pair, default=extent), LEAST_SIZE * extent) for pair in both], extent
 
 
 def gravity_of(model: Model) -> Any:

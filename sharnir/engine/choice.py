@@ -18,8 +18,8 @@ SOLVERS = {
 }
 """Where the classes are: imported when a scene needs one, since each declares hundreds of device functions."""
 ROPES_ALONE = "sharnir.engine.rope.solver.SolverRope"
-WORDS = ("auto", *SOLVERS)
-WIDE = 120  # rows beside a tree that all feel each other (twenty loops on one tree): from there on sweeps are far quicker
+SOLVER_WORDS = ("auto", *SOLVERS)
+WIDE_ROWS = 120  # rows beside a tree that all feel each other (twenty loops on one tree): from there on sweeps are far quicker
 
 
 def solver_class(place: str) -> Any:
@@ -34,7 +34,7 @@ def asked_for(solver: str, method: str | None) -> str:
         if solver not in ("auto", "impulse") or method not in ("sequential", "direct"):
             raise SimulationError(
                 f"Simulation: method={method!r} beside solver={solver!r}; give solver= alone, one of "
-                f"{', '.join(map(repr, WORDS))}"
+                f"{', '.join(map(repr, SOLVER_WORDS))}"
             )
         _old(f"method={method!r}", method)
         return method
@@ -43,8 +43,8 @@ def asked_for(solver: str, method: str | None) -> str:
         return "sequential"
     if solver == "articulated":
         raise SimulationError("solver='articulated' was removed in 0.3.0: it was the direct solver; use solver='direct'")
-    if solver not in WORDS:
-        raise SimulationError(f"solver {solver!r} is unknown; allowed: {', '.join(map(repr, WORDS))}")
+    if solver not in SOLVER_WORDS:
+        raise SimulationError(f"solver {solver!r} is unknown; allowed: {', '.join(map(repr, SOLVER_WORDS))}")
     return solver
 
 
@@ -56,11 +56,11 @@ def _old(word: str, new: str) -> None:
 def automatic(model: Model) -> str:
     """The solver of a scene, from its counts alone: direct, or sequential where many loops meet on one tree."""
     moving = len(model.joint_kinds) + len(model.gear_names) + len(model.spring_names) + int(model.cables.count)
-    if 6 * moving <= WIDE or moving < len(model.com):
+    if 6 * moving <= WIDE_ROWS or moving < len(model.com):
         return "direct"
     table = Links(model, without=[], at_com=True, keeps=True).closures
     widest = int((table.last.numpy() - table.first.numpy()).max(initial=0)) + 1
-    return "sequential" if widest > WIDE else "direct"
+    return "sequential" if widest > WIDE_ROWS else "direct"
 
 
 def chosen(model: Model, word: str) -> tuple[str, Any]:

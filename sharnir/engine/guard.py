@@ -36,6 +36,7 @@ from sharnir.engine.balance import (
 )
 from sharnir.engine.guard_data import (
     ALL_PARTS,
+    APPROACH_SLACK,
     BAD_CONTACT,
     BAD_ENERGY,
     BAD_JOINT,
@@ -48,56 +49,55 @@ from sharnir.engine.guard_data import (
     BODY_SPEED,
     BODY_SPIN,
     CAUSES,
-    CLOSED,
-    CLOSES,
+    COUNT_MISSED,
+    COUNT_NOT_CONVERGED,
+    COUNT_SEEN,
     DEEP,
     DIVERGED,
     DIVIDED_STEPS,
     DRIFT,
-    DRIFTS,
+    DRIFT_WARNED,
     ENERGY,
+    ENERGY_GAIN,
+    ENERGY_ROUNDING,
     ERROR,
     EXCESS,
-    FAR,
-    FAST,
+    FAR_TURN,
+    FAST_SPEED,
+    FAST_TURNS,
     FIGURE,
     FRESH,
-    GAIN,
-    GAP,
     LOOKED,
-    MISSED,
     NOT_MET,
-    OPEN,
     OPEN_GAP,
+    OPEN_JOINT,
+    OPENED_JOINT,
     OVERLAP,
     PEAK,
     PERSISTS,
     POWER,
     RESIDUAL,
-    ROUNDING,
-    SCALE,
-    SEEN,
     SEVERE,
-    SLACK,
     SLIP,
-    SPEED,
+    SLIP_SLACK,
     STEP_GAIN,
     STEPS,
-    STILL,
+    STILL_SPEED,
     STOP,
     STOP_TOTAL,
     STRETCH,
+    SUM_GAP,
+    SUM_SCALE,
+    SUM_WORK,
     TOLD,
-    TORN,
+    TOO_FAST,
+    TORN_APART,
     TOTAL,
     TROUBLE,
-    TURNS,
-    UNMET,
     UNSOLVED,
     VERDICT,
     WARNED,
     WHICH,
-    WORK,
     Tally,
     Watch,
 )
@@ -109,11 +109,11 @@ from sharnir.model.model import DYNAMIC, FIXED
 
 
 @wp.func
-def count_step(t: wp.array(dtype=Tally), w: int, residual: real, tolerance: real, parts: int):
+def count_step(t: wp.array(dtype=Tally), w: int, residual: real, tolerance: real, parts: int) -> None:
     """A step that was made."""
     t[0].counts[STEPS, w] = t[0].counts[STEPS, w] + 1
     if not residual <= tolerance:
-        t[0].counts[MISSED, w] = t[0].counts[MISSED, w] + 1
+        t[0].counts[COUNT_MISSED, w] = t[0].counts[COUNT_MISSED, w] + 1
         if t[0].counts[TOLD, w] & NOT_MET == 0:
             t[0].alarm[w] = t[0].alarm[w] | NOT_MET
     t[0].sums[RESIDUAL, w] = wp.max(t[0].sums[RESIDUAL, w], residual)
@@ -123,11 +123,11 @@ def count_step(t: wp.array(dtype=Tally), w: int, residual: real, tolerance: real
 
 
 @wp.func
-def count_steps(t: wp.array(dtype=Tally), w: int, residual: real, tolerance: real, made: int):
+def count_steps(t: wp.array(dtype=Tally), w: int, residual: real, tolerance: real, made: int) -> None:
     """Undivided steps that were made; the residual is that of the last."""
     t[0].counts[STEPS, w] = t[0].counts[STEPS, w] + made
     if not residual <= tolerance:
-        t[0].counts[MISSED, w] = t[0].counts[MISSED, w] + made
+        t[0].counts[COUNT_MISSED, w] = t[0].counts[COUNT_MISSED, w] + made
         if t[0].counts[TOLD, w] & NOT_MET == 0:
             t[0].alarm[w] = t[0].alarm[w] | NOT_MET
     t[0].sums[RESIDUAL, w] = wp.max(t[0].sums[RESIDUAL, w], residual)
@@ -173,7 +173,7 @@ def is_as_left(g: wp.array(dtype=Watch), w: int, energy: real) -> bool:
 
 
 @wp.func
-def remember(g: wp.array(dtype=Watch), w: int, at_pose: int):
+def save_motion(g: wp.array(dtype=Watch), w: int, at_pose: int) -> None:
     """Keep how bodies stand and move."""
     for b in range(1, g[0].bodies.count):
         g[0].last_position[b, w] = g[0].state.position[b, w]
@@ -191,18 +191,18 @@ def remember(g: wp.array(dtype=Watch), w: int, at_pose: int):
 
 
 @wp.func
-def tell(g: wp.array(dtype=Watch), w: int, what: int, which: int, figure: real, scale: real):
+def raise_alarm(g: wp.array(dtype=Watch), w: int, what: int, which: int, figure: real, scale: real) -> None:
     """Raise an alarm, once where it is a warning; a world that has diverged is marked."""
     if g[0].counts[TOLD, w] & what != 0:
         return
-    torn = g[0].alarm[w] & TORN != 0
+    torn = g[0].alarm[w] & TORN_APART != 0
     g[0].alarm[w] = g[0].alarm[w] | what
     if torn:  # the report is of the joint or rope that is torn, whatever follows from it
         return
     g[0].counts[WHICH, w] = which
     g[0].sums[FIGURE, w] = figure
-    g[0].sums[SCALE, w] = scale
-    if what >= TORN and g[0].strict[0] == 1:
+    g[0].sums[SUM_SCALE, w] = scale
+    if what >= TORN_APART and g[0].strict[0] == 1:
         g[0].state.failed[w] = DIVERGED + what
 
 
@@ -235,20 +235,20 @@ def look_at_gaps(g: wp.array(dtype=Watch), w: int) -> int:
                 if turn > share:
                     figure = -turn
                 joint = k
-    g[0].sums[GAP, w] = wp.max(g[0].sums[GAP, w], most)
+    g[0].sums[SUM_GAP, w] = wp.max(g[0].sums[SUM_GAP, w], most)
     if not worst <= real(1.0):
-        tell(g, w, TORN, joint, figure, real(1.0))
+        raise_alarm(g, w, TORN_APART, joint, figure, real(1.0))
     elif worst > WARNED:
-        tell(g, w, OPEN_GAP, joint, figure, WARNED)
-    return blame(g, w, BAD_JOINT, worst / OPEN)
+        raise_alarm(g, w, OPEN_GAP, joint, figure, WARNED)
+    return blame(g, w, BAD_JOINT, worst / OPEN_JOINT)
 
 
 @wp.func
 def look_at_joints(g: wp.array(dtype=Watch), w: int) -> int:
     """The verdict on the joints."""
     if g[0].looks == 0:
-        g[0].sums[GAP, w] = wp.max(g[0].sums[GAP, w], g[0].state.open[w])
-        if g[0].state.open[w] <= OPEN * wp.min(g[0].least, real(1.0)):
+        g[0].sums[SUM_GAP, w] = wp.max(g[0].sums[SUM_GAP, w], g[0].state.open[w])
+        if g[0].state.open[w] <= OPEN_JOINT * wp.min(g[0].least, real(1.0)):
             return 0
         return look_at_gaps(g, w)
     if g[0].looks == 2:
@@ -258,9 +258,9 @@ def look_at_joints(g: wp.array(dtype=Watch), w: int) -> int:
     for k in range(g[0].joints.count):
         l = wp.length(g[0].aim_linear[k, w]) / g[0].size[k]
         opened = worse(opened, dt * wp.max(l, wp.length(g[0].aim_angular[k, w])))
-    if opened <= OPEN:
+    if opened <= OPEN_JOINT:
         return 0
-    return look_at_gaps(g, w) | blame(g, w, BAD_JOINT, opened / CLOSED)
+    return look_at_gaps(g, w) | blame(g, w, BAD_JOINT, opened / OPENED_JOINT)
 
 
 @wp.func
@@ -274,7 +274,7 @@ def speed_slack(g: wp.array(dtype=Watch), a: int, b: int, w: int) -> real:
             change = wp.max(change, wp.length(g[0].state.velocity[c, w] - g[0].last_velocity[c, w]))
             speed = wp.max(speed, wp.length(g[0].state.velocity[c, w]) + wp.length(g[0].state.spin[c, w]) * g[0].body_size[c])
     usual = wp.max(change, wp.length(g[0].gravity[w]) * g[0].dt[0])
-    return SLACK * usual + SLIP * speed + STILL * g[0].extent
+    return SLIP_SLACK * usual + SLIP * speed + STILL_SPEED * g[0].extent
 
 
 @wp.func
@@ -293,10 +293,10 @@ def look_at_ropes(g: wp.array(dtype=Watch), w: int) -> int:
                     rope = k
     g[0].sums[STRETCH, w] = wp.max(g[0].sums[STRETCH, w], worst)
     if not worst <= real(1.0):
-        tell(g, w, TORN, g[0].joints.count + rope, worst, real(1.0))
+        raise_alarm(g, w, TORN_APART, g[0].joints.count + rope, worst, real(1.0))
     elif worst > WARNED:
-        tell(g, w, OPEN_GAP, g[0].joints.count + rope, worst, WARNED)
-    return blame(g, w, BAD_ROPE, worst / OPEN)
+        raise_alarm(g, w, OPEN_GAP, g[0].joints.count + rope, worst, WARNED)
+    return blame(g, w, BAD_ROPE, worst / OPEN_JOINT)
 
 
 @wp.struct
@@ -383,7 +383,7 @@ def look_at_contacts(g: wp.array(dtype=Watch), w: int) -> int:
 
 
 @wp.func
-def approach(g: wp.array(dtype=Watch), i: int, n: vec3, x: vec3, w: int) -> real:
+def approach_speed(g: wp.array(dtype=Watch), i: int, n: vec3, x: vec3, w: int) -> real:
     """Normal speed at a point of contact, m/s; negative where the bodies approach each other."""
     a = g[0].contacts.body_a[i, w]
     b = g[0].contacts.body_b[i, w]
@@ -416,7 +416,7 @@ def slip_at_end(g: wp.array(dtype=Watch), i: int, n: vec3, x: vec3, pair: Pair, 
 
 
 @wp.func
-def contact_excess(g: wp.array(dtype=Watch), i: int, pair: Pair, w: int):
+def contact_excess(g: wp.array(dtype=Watch), i: int, pair: Pair, w: int) -> tuple[real, real]:
     """How far a point of contact is from its laws, over the thresholds: overlap, push across a gap and friction cone; and speeds,
     slip and approach of what overlaps, −1 where nothing pushes.
     """
@@ -430,7 +430,7 @@ def contact_excess(g: wp.array(dtype=Watch), i: int, pair: Pair, w: int):
     if g[0].bend.shape[0] > 0:
         gap = gap + g[0].bend[i, w]
     gap = gap / (DEEP * pair.size)
-    worst = wp.max(-gap, -push / (SLACK * pair.usual))
+    worst = wp.max(-gap, -push / (SLIP_SLACK * pair.usual))
     if push > real(0.1) * pair.usual and g[0].contacts.restitution[i, w] == real(0.0):
         worst = wp.max(worst, gap)
     mu = g[0].contacts.friction[i, w]
@@ -439,12 +439,12 @@ def contact_excess(g: wp.array(dtype=Watch), i: int, pair: Pair, w: int):
     allowed = wp.max(push, real(0.0)) * most * (real(1.0) + SLIP)
     rub2 = wp.dot(rubs, rubs)
     if rub2 > allowed * allowed:
-        worst = wp.max(worst, (wp.sqrt(rub2) - allowed) / (SLACK * pair.usual))
+        worst = wp.max(worst, (wp.sqrt(rub2) - allowed) / (SLIP_SLACK * pair.usual))
     off = real(-1.0)
     if push > real(0.0):
         off = real(0.0)
     if gap < -OVERLAP:
-        off = wp.max(off, -approach(g, i, n, x, w) / (CLOSES * pair.slack))
+        off = wp.max(off, -approach_speed(g, i, n, x, w) / (APPROACH_SLACK * pair.slack))
     slip = slip_at_end(g, i, n, x, pair, w)
     slip2 = wp.dot(slip, slip)
     if slip2 > real(0.01) * pair.slack * pair.slack and push > real(0.0) and mu[0] == mu[1]:
@@ -458,7 +458,7 @@ def contact_excess(g: wp.array(dtype=Watch), i: int, pair: Pair, w: int):
 @wp.func
 def weight(g: wp.array(dtype=Watch), w: int) -> real:
     """The energy that gravity can give within the scene's extent, and one too small to count, J."""
-    slow = STILL * g[0].extent
+    slow = STILL_SPEED * g[0].extent
     return g[0].weight * (wp.length(g[0].gravity[w]) * g[0].extent + slow * slow)
 
 
@@ -506,12 +506,12 @@ def drift_of(g: wp.array(dtype=Watch), w: int, gain: real, raised: real, roundin
         return real(0.0)
     g[0].sums[ERROR, w] = wp.max(g[0].sums[ERROR, w], wp.max(drift, total) / scale)
     if g[0].counts[TOLD, w] & ENERGY == 0:
-        g[0].sums[SCALE, w] = scale
+        g[0].sums[SUM_SCALE, w] = scale
     return wp.max(drift / (STOP * scale), total / (STOP_TOTAL * scale))
 
 
 @wp.func
-def look_at_turns(g: wp.array(dtype=Watch), w: int):
+def look_at_turns(g: wp.array(dtype=Watch), w: int) -> None:
     """Whether a body turns so far in a step that its angle falls behind its spin."""
     most = real(0.0)
     body = int(0)
@@ -525,8 +525,8 @@ def look_at_turns(g: wp.array(dtype=Watch), w: int):
             most = turn
             body = b
     most = wp.sqrt(most) * g[0].dt[0]
-    if most > FAR:
-        tell(g, w, TURNS, body, most, FAR)
+    if most > FAR_TURN:
+        raise_alarm(g, w, FAST_TURNS, body, most, FAR_TURN)
 
 
 @wp.func
@@ -545,15 +545,15 @@ def fastest_body(g: wp.array(dtype=Watch), w: int) -> int:
 
 
 @wp.func
-def judge(g: wp.array(dtype=Watch), w: int, verdict: int, steps: int):
+def store_verdict(g: wp.array(dtype=Watch), w: int, verdict: int, steps: int) -> None:
     """Keep the verdict; a warning is given where trouble persists."""
-    missed = g[0].counts[MISSED, w] - g[0].counts[SEEN, w]
-    g[0].counts[SEEN, w] = g[0].counts[MISSED, w]
+    missed = g[0].counts[COUNT_MISSED, w] - g[0].counts[COUNT_SEEN, w]
+    g[0].counts[COUNT_SEEN, w] = g[0].counts[COUNT_MISSED, w]
     bad = int(verdict != 0)
     if steps > 1:  # of those before the last, a solver's own tolerance tells
         bad = wp.max(bad, wp.min(missed, steps))
     g[0].counts[VERDICT, w] = verdict
-    g[0].counts[UNMET, w] = g[0].counts[UNMET, w] + bad
+    g[0].counts[COUNT_NOT_CONVERGED, w] = g[0].counts[COUNT_NOT_CONVERGED, w] + bad
     trouble = g[0].counts[TROUBLE, w]
     g[0].alarm[w] = g[0].alarm[w] & ~NOT_MET
     if verdict == 0:
@@ -570,7 +570,7 @@ def judge(g: wp.array(dtype=Watch), w: int, verdict: int, steps: int):
 
 
 @wp.func
-def look_at_body(g: wp.array(dtype=Watch), b: int, w: int, from_x: vec3, from_v: vec3):
+def look_at_body(g: wp.array(dtype=Watch), b: int, w: int, from_x: vec3, from_v: vec3) -> None:
     """What sums over bodies need of one, where threads look at all of them at once; position and velocity before the call."""
     if g[0].bodies.motion[b] != DYNAMIC:
         return
@@ -588,7 +588,7 @@ def look_at_body(g: wp.array(dtype=Watch), b: int, w: int, from_x: vec3, from_v:
 
 
 @wp.kernel(module="sharnir.guard")
-def watch_bodies(g: wp.array(dtype=Watch), first: int):
+def watch_bodies(g: wp.array(dtype=Watch), first: int) -> None:
     """After steps of generic code: look at one body, and remember how it stands and moves."""
     k, i = wp.tid()
     b = k + 1
@@ -605,7 +605,7 @@ def opening(energy_of: Any, bound_of: Any, touching: bool) -> Any:
     """What is done before a call, with these energies and powers."""
 
     @wp.func
-    def open_call(g: wp.array(dtype=Watch), w: int):
+    def open_call(g: wp.array(dtype=Watch), w: int) -> None:
         """The energy that there is before a call, after whatever a caller may have changed."""
         at_pose = int(0)
         if g[0].halves == 1:
@@ -622,7 +622,7 @@ def opening(energy_of: Any, bound_of: Any, touching: bool) -> Any:
         g[0].sums[POWER, w] = bound_of(g, w, real(0.0))
         g[0].counts[FRESH, w] = 1
         g[0].counts[LOOKED, w] = g[0].counts[STEPS, w]
-        remember(g, w, at_pose)
+        save_motion(g, w, at_pose)
 
     return open_call
 
@@ -640,7 +640,7 @@ def energy_test(energy_of: Any, work_of: Any, bound_of: Any, touching: bool) -> 
         if wp.static(touching):
             if g[0].counts[FRESH, w] == 1 and g[0].touching == 1:
                 before = before + contact_energy(g, w)
-        rounding = ROUNDING * (kinetic + wp.abs(potential) + elastic + g[0].sums[PEAK, w])
+        rounding = ENERGY_ROUNDING * (kinetic + wp.abs(potential) + elastic + g[0].sums[PEAK, w])
         plain = steps == 1 and g[0].counts[FRESH, w] == 0 and g[0].parts[w] <= 1
         given = real(0.0)
         raised = real(0.0)
@@ -664,20 +664,20 @@ def energy_test(energy_of: Any, work_of: Any, bound_of: Any, touching: bool) -> 
         if not wp.isfinite(gain):
             gain = kinetic
         g[0].sums[BEFORE, w] = energy
-        g[0].sums[WORK, w] = g[0].sums[WORK, w] + given
+        g[0].sums[SUM_WORK, w] = g[0].sums[SUM_WORK, w] + given
         drift = drift_of(g, w, gain, wp.min(raised, wp.max(gain, real(0.0))), rounding, kinetic + elastic)
-        if drift * STOP > DRIFTS:
+        if drift * STOP > DRIFT_WARNED:
             g[0].counts[TROUBLE, w] = PERSISTS
         if not drift <= real(1.0):
-            tell(g, w, ENERGY, 0, wp.max(g[0].sums[DRIFT, w], g[0].sums[TOTAL, w]), g[0].sums[SCALE, w])
+            raise_alarm(g, w, ENERGY, 0, wp.max(g[0].sums[DRIFT, w], g[0].sums[TOTAL, w]), g[0].sums[SUM_SCALE, w])
         if g[0].cayley == 1:
             look_at_turns(g, w)
-        reach = FAST * g[0].extent / dt
+        reach = FAST_SPEED * g[0].extent / dt
         if not fastest <= reach * reach:
-            tell(g, w, SPEED, fastest_body(g, w), wp.sqrt(fastest), reach)
+            raise_alarm(g, w, TOO_FAST, fastest_body(g, w), wp.sqrt(fastest), reach)
         slow = wp.length(g[0].gravity[w]) * dt
-        allowed = GAIN * (kinetic + elastic + wp.abs(given)) + STEP_GAIN * g[0].weight * slow * slow + rounding
-        allowed = allowed + g[0].weight * STILL * STILL * g[0].extent * g[0].extent
+        allowed = ENERGY_GAIN * (kinetic + elastic + wp.abs(given)) + STEP_GAIN * g[0].weight * slow * slow + rounding
+        allowed = allowed + g[0].weight * STILL_SPEED * STILL_SPEED * g[0].extent * g[0].extent
         if gain <= allowed:  # where nothing has a mass both are 0
             return 0
         return blame(g, w, BAD_ENERGY, gain / allowed)
@@ -689,7 +689,7 @@ def closing(test_energy: Any, touching: bool) -> Any:
     """What is done after a call."""
 
     @wp.func
-    def close_call(g: wp.array(dtype=Watch), w: int):
+    def close_call(g: wp.array(dtype=Watch), w: int) -> None:
         """The verdict on the steps since the last look: on the one that was made, or on the end of several and their energy."""
         if g[0].state.failed[w] != 0:
             return
@@ -707,10 +707,10 @@ def closing(test_energy: Any, touching: bool) -> Any:
                 verdict = verdict | look_at_contacts(g, w)
         verdict = verdict | test_energy(g, w, steps)
         if g[0].spread == 0:
-            remember(g, w, 0)
+            save_motion(g, w, 0)
         g[0].counts[LOOKED, w] = g[0].counts[STEPS, w]
         g[0].counts[FRESH, w] = 0
-        judge(g, w, verdict, steps)
+        store_verdict(g, w, verdict, steps)
 
     return close_call
 
@@ -734,11 +734,11 @@ class Guard:
         close_call = closing(energy_test(*balance, touching), touching)
 
         @wp.kernel(module=module)
-        def watch_begin(g: wp.array(dtype=Watch), first: int):
+        def watch_begin(g: wp.array(dtype=Watch), first: int) -> None:
             open_call(g, first + wp.tid())
 
         @wp.kernel(module=module)
-        def watch_end(g: wp.array(dtype=Watch), first: int):
+        def watch_end(g: wp.array(dtype=Watch), first: int) -> None:
             close_call(g, first + wp.tid())
 
         @wp.kernel(module=module)
@@ -748,7 +748,7 @@ class Guard:
             first: int,
             residual: wp.array(dtype=real),
             tolerance: wp.array(dtype=real),
-        ):
+        ) -> None:
             w = first + wp.tid()
             if g[0].state.failed[w] == 0:
                 count_step(t, w, residual[w], tolerance[0], 1)
@@ -757,17 +757,17 @@ class Guard:
         self.open_call, self.close_call = open_call, close_call
 
 
-ROPES = ("rope.count", "cables.ends", "casts")
-LINKS = ("joints.count", "springs.count", "sprung.shape")
-JOINTED, TOUCHING = Guard("sharnir.guard", False), Guard("sharnir.guard_touch", True)
-CONTACT = Guard("sharnir.guard_contact", True, Absent(ROPES))
-BODIES = Guard("sharnir.guard_bodies", True, Absent((*ROPES, *LINKS)))
+ROPE_PARTS = ("rope.count", "cables.ends", "casts")
+JOINT_PARTS = ("joints.count", "springs.count", "sprung.shape")
+JOINTED, GUARD_OF_ALL = Guard("sharnir.guard", False), Guard("sharnir.guard_touch", True)
+GUARD_OF_CONTACT = Guard("sharnir.guard_contact", True, Absent(ROPE_PARTS))
+GUARD_OF_BODIES = Guard("sharnir.guard_bodies", True, Absent((*ROPE_PARTS, *JOINT_PARTS)))
 
 
 def guard_of(model: Any) -> Guard:
     """The guard of a scene."""
     if model.ropes is not None or len(model.casts) > 0 or int(model.cables.ends) > 0:
-        return TOUCHING
+        return GUARD_OF_ALL
     if model.collision is None:
         return JOINTED
-    return CONTACT if len(model.joint_kinds) + len(model.spring_names) + len(model.gear_names) else BODIES
+    return GUARD_OF_CONTACT if len(model.joint_kinds) + len(model.spring_names) + len(model.gear_names) else GUARD_OF_BODIES

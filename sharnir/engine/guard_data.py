@@ -13,23 +13,35 @@ from sharnir.model.joint_types import AxisTable, JointTable
 from sharnir.model.model import BodyTable, Control, SpringTable, State
 
 # rows of `counts` and `sums`, [row, world]; the first seven counts and the first two sums are also written by solvers' kernels
-COUNTS = (
+COUNT_ROWS = (
     "steps", "missed", "divided", "parts", "told", "which", "looked",
     "not_converged", "verdict", "trouble", "fresh", "causes", "seen",
 )  # fmt: skip
-STEPS, MISSED, DIVIDED_STEPS, ALL_PARTS, TOLD, WHICH, LOOKED, UNMET, VERDICT, TROUBLE, FRESH, CAUSES, SEEN = (
-    wp.constant(i) for i in range(len(COUNTS))
-)
-SUMS = (
+(
+    STEPS,
+    COUNT_MISSED,
+    DIVIDED_STEPS,
+    ALL_PARTS,
+    TOLD,
+    WHICH,
+    LOOKED,
+    COUNT_NOT_CONVERGED,
+    VERDICT,
+    TROUBLE,
+    FRESH,
+    CAUSES,
+    COUNT_SEEN,
+) = (wp.constant(i) for i in range(len(COUNT_ROWS)))
+SUM_ROWS = (
     "gap", "residual", "energy_error", "drift", "before", "power", "projected", "figure", "scale", "peak", "stretch",
     "total", "work", "excess",
 )  # fmt: skip
-GAP, RESIDUAL, ERROR, DRIFT, BEFORE, POWER, PROJECTED, FIGURE, SCALE, PEAK, STRETCH, TOTAL, WORK, EXCESS = (
-    wp.constant(i) for i in range(len(SUMS))
+SUM_GAP, RESIDUAL, ERROR, DRIFT, BEFORE, POWER, PROJECTED, FIGURE, SUM_SCALE, PEAK, STRETCH, TOTAL, SUM_WORK, EXCESS = (
+    wp.constant(i) for i in range(len(SUM_ROWS))
 )
 
 # bits of `alarm`; the first three are warnings, given once, the others mean that the motion has diverged
-OPEN_GAP, NOT_MET, TURNS, TORN, ENERGY, SPEED = (wp.constant(1 << i) for i in range(6))
+OPEN_GAP, NOT_MET, FAST_TURNS, TORN_APART, ENERGY, TOO_FAST = (wp.constant(1 << i) for i in range(6))
 DIVERGED = wp.constant(1 << 20)  # value of `State.failed`, to which the bit is added
 
 # bits of a verdict
@@ -37,35 +49,37 @@ BAD_JOINT, BAD_ROPE, BAD_CONTACT, BAD_ENERGY = (wp.constant(1 << i) for i in ran
 VERDICTS = {1: "joint", 2: "rope", 4: "contact", 8: "energy"}
 
 # ---- thresholds of `converged`, per step ----
-OPEN = wp.constant(real(1.0e-3))  # gap of a joint, relative to the size of its smaller body, or rad; stretch of a rope
-CLOSED = wp.constant(real(1.0e-2))  # the same, of a gap that velocities opened and displacements closed within the step
-SLACK = wp.constant(real(0.05))  # of g Δt or of the change of velocity: error of the slip of a contact; of m g Δt: of its impulse
+OPEN_JOINT = wp.constant(real(1.0e-3))  # gap of a joint, relative to the size of its smaller body, or rad; stretch of a rope
+OPENED_JOINT = wp.constant(real(1.0e-2))  # the same, of a gap that velocities opened and displacements closed within the step
+SLIP_SLACK = wp.constant(
+    real(0.05)
+)  # of g Δt or of the change of velocity: error of the slip of a contact; of m g Δt: of its impulse
 SLIP = wp.constant(real(2.0e-3))  # of the bodies' speed: error of the slip of a contact that should stick
 DEEP = wp.constant(real(0.02))  # overlap, or gap of a contact that pushes, relative to the size of the smaller body
 OVERLAP = wp.constant(real(0.01))  # of that: what overlaps less is not asked whether it still approaches
-CLOSES = wp.constant(real(3.0))  # times the slack of a slip: speed at which bodies that overlap still approach each other
+APPROACH_SLACK = wp.constant(real(3.0))  # times the slack of a slip: speed at which bodies that overlap still approach each other
 UNSOLVED = wp.constant(real(max(1e-6, 1e3 * EPSILON)))  # of what contacts change: error of their laws that a solver left
-GAIN = wp.constant(real(1.0e-3))  # energy gained without a source, relative to kinetic and elastic energy and work
+ENERGY_GAIN = wp.constant(real(1.0e-3))  # energy gained without a source, relative to kinetic and elastic energy and work
 STEP_GAIN = wp.constant(real(0.1))  # the same, relative to M (g Δt)²
 SEVERE = wp.constant(real(10.0))  # times these thresholds: counts twice towards a warning
 PERSISTS = wp.constant(512)  # trouble from which a warning is given: 8 for a step not converged, −1 for one that is
 
 # ---- thresholds of a warning and of a stop ----
 WARNED = wp.constant(real(0.05))  # a gap, relative to the size of a body
-DRIFTS = wp.constant(real(0.05))  # drift relative to the scale of the motion
+DRIFT_WARNED = wp.constant(real(0.05))  # drift relative to the scale of the motion
 STOP = wp.constant(real(0.2))  # the same, from which the motion has diverged
 STOP_TOTAL = wp.constant(real(1.0))  # the same with what position corrections have lifted
-STILL = wp.constant(real(1.0e-6))  # scene sizes per second: slower motion counts as rest
-FAR = wp.constant(real(0.5))  # rad per step, by which Cayley's map falls behind by 2 %
-FAST = wp.constant(real(1.0e4))  # scene sizes per step
-ROUNDING = wp.constant(real(1.0e4 * EPSILON))  # relative to the energies that are compared
+STILL_SPEED = wp.constant(real(1.0e-6))  # scene sizes per second: slower motion counts as rest
+FAR_TURN = wp.constant(real(0.5))  # rad per step, by which Cayley's map falls behind by 2 %
+FAST_SPEED = wp.constant(real(1.0e4))  # scene sizes per step
+ENERGY_ROUNDING = wp.constant(real(1.0e4 * EPSILON))  # relative to the energies that are compared
 
 
 @wp.struct
 class Tally:
     """Counts and sums over all steps, kept by kernels and by the guard."""
 
-    alarm: wp.array(dtype=wp.int32)  # [world] bits that were not told yet
+    alarm: wp.array(dtype=wp.int32)  # [world] bits that were not reported yet
     counts: wp.array2d(dtype=wp.int32)  # [COUNTS, world]
     sums: wp.array2d(dtype=real)  # [SUMS, world]
 
@@ -108,10 +122,10 @@ class RopeWatch:
     wind: wp.array(dtype=vec3)
 
 
-OF_BODY = ("KINETIC", "POTENTIAL", "SPEED_2", "SPIN_2", "LIFTED")
+BODY_SUMS = ("KINETIC", "POTENTIAL", "SPEED_2", "SPIN_2", "LIFTED")
 """What is found of a body: twice its kinetic energy, its energy in gravity, J; speed and spin squared; `guard.lifted_body`."""
-BODY_KINETIC, BODY_POTENTIAL, BODY_SPEED, BODY_SPIN, BODY_LIFTED = (wp.constant(k) for k in range(len(OF_BODY)))
-BODY_ROWS = wp.constant(len(OF_BODY))
+BODY_KINETIC, BODY_POTENTIAL, BODY_SPEED, BODY_SPIN, BODY_LIFTED = (wp.constant(k) for k in range(len(BODY_SUMS)))
+BODY_ROWS = wp.constant(len(BODY_SUMS))
 
 
 @wp.struct
@@ -155,8 +169,8 @@ class Watch:
     contacts: Contacts
     blow: wp.array2d(dtype=vec3)  # [point, world] N·s, impulse of impacts
     slip: wp.array2d(dtype=vec3)  # [point, world] m/s
-    bend: wp.array2d(dtype=real)  # [point, world] m, what turning adds to a gap beyond its first order; none if not told
-    unsolved: wp.array(dtype=real)  # [world] error of laws that their solver left, relative; none where it does not tell
+    bend: wp.array2d(dtype=real)  # [point, world] m, what turning adds to a gap beyond its first order; or no rows
+    unsolved: wp.array(dtype=real)  # [world] error of laws that their solver left, relative; none if it does not report it
     taken: wp.array(dtype=real)  # [world] J, that impacts took in the last step; none where slips are not those of its end
     rope: RopeWatch
     last_position: wp.array2d(dtype=vec3)  # [body, world] as the guard saw them last
@@ -165,6 +179,6 @@ class Watch:
     spread: wp.int32  # 1: a kernel with a thread per body has looked at bodies, and left what it found in
     found: wp.array2d(dtype=real)  # [OF_BODY of all bodies, world]
     strict: wp.array(dtype=wp.int32)  # 1: a world that has diverged is marked in `State.failed`, and stops
-    alarm: wp.array(dtype=wp.int32)  # [world] bits that were not told yet
+    alarm: wp.array(dtype=wp.int32)  # [world] bits that were not reported yet
     counts: wp.array2d(dtype=wp.int32)  # [COUNTS, world]
     sums: wp.array2d(dtype=real)  # [SUMS, world]

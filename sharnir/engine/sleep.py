@@ -3,7 +3,7 @@
 A free body is idle since it was last anchored (`collision.still`): since then it has not moved by a micrometre. A body of a
 mechanism, which may turn round slowly, is idle while it is also slower than 1e-7 of the scene's speed, and its drives do not
 change; so is a rope. When all of an island, which joints, springs, gears, cables and contacts join, has been idle for half a
-second, and none of its drives is told to move, it sleeps: it has no velocity and takes no kick, to others it is fixed, its
+second, and no drive of it is commanded to move, it sleeps: it has no velocity and takes no kick, to others it is fixed, its
 joints and points keep their impulses. Where there are ropes, and where nothing acts on joints, a world sleeps as a whole or not
 at all. A world in which all sleep does nothing but wait. What wakes a body wakes its island: what a caller does to it, or
 commands of its joints, other parameters, gravity or wind, a support that moves, and a moving body that touches it, or did.
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.collision.contact_cache import ASLEEP, AWAKE, WOKEN, is_tied, spread_waking
+from sharnir.collision.contact_cache import ASLEEP, AWAKE, WOKEN, is_tie_active, spread_waking
 from sharnir.collision.data import Contacts
 from sharnir.core.strided import of_first
 from sharnir.core.types import alone, real, vec3
@@ -26,7 +26,7 @@ from sharnir.model.model import (
     DRIVE_WORDS,
     DYNAMIC,
     FIXED,
-    KEPT,
+    SLEEP_FIELDS,
     BodyTable,
     Control,
     Model,
@@ -35,11 +35,11 @@ from sharnir.model.model import (
     scene_scale,
 )
 
-AFTER, NEVER = 0.5, 1e30  # s
+AFTER, NEVER_SLEEPS = 0.5, 1e30  # s
 SLOWEST = 1e-7  # of the scene's speed (`solver.scene_scale`), about 1 m/s for 1 m: what is slower stands still
-SAME = wp.constant(real(1.0e-9))  # of a drive's state, that may change in a step of one that stands still
-NOBODY, ALL, SOME = (wp.constant(k) for k in range(3))  # of a world, who sleeps (`State.resting`)
-WORDS = wp.constant(DRIVE_WORDS)
+SAME_STATE = wp.constant(real(1.0e-9))  # of a drive's state, that may change in a step of one that stands still
+NOBODY, ALL_REST, SOME_REST = (wp.constant(k) for k in range(3))  # of a world, who sleeps (`State.resting`)
+WORDS_OF_DRIVE = wp.constant(DRIVE_WORDS)
 AXIS_WORDS = wp.constant(len(AXIS_COMMANDS))
 
 
@@ -67,14 +67,13 @@ class Rest:
     together: wp.int32  # 1: a world sleeps as a whole
     speeds: wp.int32
     ropes: wp.int32
-    rope_first: wp.array(dtype=wp.int32)  # [rope] its first slot
 
 
 def sleeps_after(model: Model, sleep: bool) -> Any:
     """s, after which what stands still sleeps, on the device; from 1e30 on it never does."""
     if not isinstance(sleep, bool):
         raise SimulationError(f"sleep is True or False, got {sleep!r}")
-    return wp.array([AFTER if sleep else NEVER], dtype=real, device=model.device)
+    return wp.array([AFTER if sleep else NEVER_SLEEPS], dtype=real, device=model.device)
 
 
 def reaches(model: Model) -> np.ndarray:
@@ -94,7 +93,7 @@ def joining(model: Model, state: State, control: Control) -> Any:
     fill(contacts, model, None, "count pairs")
     for side, name in zip(model.ties().T, ("joined_a", "joined_b"), strict=True):
         setattr(contacts, name, wp.array(np.ascontiguousarray(side), dtype=wp.int32, device=model.device))
-    for name in KEPT:
+    for name in SLEEP_FIELDS:
         setattr(contacts, name, getattr(state, name))
     contacts.enabled = control.enabled
     return contacts
@@ -114,7 +113,7 @@ def rest_of(model: Model, settings: Any, inner: State, now: State, control: Cont
     fill(r, model, len(model.com), "island busy")
     r.touching, r.together, r.speeds = int(model.collision is not None), int(model.ropes is not None), model.speeds
     if model.ropes is not None:
-        r.ropes, r.rope_first = model.ropes.count, model.ropes.table.first
+        r.ropes = model.ropes.count
     return alone(r, Rest, device), r
 
 
@@ -131,11 +130,11 @@ def at_rest_together(r: wp.array(dtype=Rest), w: int) -> bool:
     """Whether all of a world sleeps, and nothing is to be done in it."""
     if r[0].after[0] >= real(1.0e30):
         return False
-    return r[0].now.resting[w] == ALL
+    return r[0].now.resting[w] == ALL_REST
 
 
 @wp.func
-def wait(r: wp.array(dtype=Rest), w: int):
+def wait(r: wp.array(dtype=Rest), w: int) -> None:
     """A step of a world that rests."""
     if r[0].now.failed[w] == 0:
         r[0].now.time[w] = r[0].now.time[w] + wp.float64(r[0].dt[0])
@@ -200,7 +199,7 @@ def drive_told(r: wp.array(dtype=Rest), i: int, w: int, keep: int) -> bool:
     """The same of a drive of the table; after them come the raycast wheels."""
     first = AXIS_WORDS * r[0].speeds + r[0].joints.count
     other = bool(False)
-    for k in range(WORDS * i, WORDS * i + WORDS):
+    for k in range(WORDS_OF_DRIVE * i, WORDS_OF_DRIVE * i + WORDS_OF_DRIVE):
         other = is_new(r, first + k, w, r[0].control.drive_command[k, w], keep) or other
     return other
 
@@ -210,7 +209,7 @@ def wheels_told(r: wp.array(dtype=Rest), w: int, keep: int) -> bool:
     """The same of all raycast wheels."""
     first = AXIS_WORDS * r[0].speeds + r[0].joints.count
     other = bool(False)
-    for k in range(WORDS * r[0].drives.count, r[0].control.drive_command.shape[0]):
+    for k in range(WORDS_OF_DRIVE * r[0].drives.count, r[0].control.drive_command.shape[0]):
         other = is_new(r, first + k, w, r[0].control.drive_command[k, w], keep) or other
     return other
 
@@ -288,7 +287,7 @@ def is_led(r: wp.array(dtype=Rest), b: int, w: int) -> bool:
 
 
 @wp.func
-def rise(r: wp.array(dtype=Rest), w: int):
+def rise(r: wp.array(dtype=Rest), w: int) -> None:
     """What was woken in this step is awake."""
     if r[0].now.resting[w] == NOBODY:
         return
@@ -306,21 +305,21 @@ def may_be_woken(r: wp.array(dtype=Rest), w: int) -> bool:
 
 
 @wp.func
-def wake_by_caller(r: wp.array(dtype=Rest), w: int):
+def wake_by_caller(r: wp.array(dtype=Rest), w: int) -> None:
     """At the start of a step: wake what a caller has done something to, and see whether there is anything to do in this world."""
     if may_be_woken(r, w):
         wake_told(r, w, ropes_told(r, w, 0))
 
 
 @wp.func
-def wake_jointed(r: wp.array(dtype=Rest), w: int):
+def wake_jointed(r: wp.array(dtype=Rest), w: int) -> None:
     """The same in a scene without ropes."""
     if may_be_woken(r, w):
         wake_told(r, w, False)
 
 
 @wp.func
-def wake_told(r: wp.array(dtype=Rest), w: int, told: bool):
+def wake_told(r: wp.array(dtype=Rest), w: int, told: bool) -> None:
     """Wake what a caller has done something to; all, if they are told so."""
     same = r[0].now.pull[w] == r[0].gravity[w]
     all = told or not same or wheels_told(r, w, 0)
@@ -333,7 +332,7 @@ def wake_told(r: wp.array(dtype=Rest), w: int, told: bool):
         elif is_led(r, b, w):
             moves = 1
             for k in range(r[0].contacts.joined_a.shape[0]):
-                if not is_tied(r, k, w):
+                if not is_tie_active(r, k, w):
                     continue
                 if r[0].contacts.joined_a[k] == b:
                     woke = woke + rouse(r, r[0].contacts.joined_b[k], w)
@@ -358,13 +357,13 @@ def wake_told(r: wp.array(dtype=Rest), w: int, told: bool):
         spread_waking(r, w)
         rise(r, w)
     if all or woke + moves > 0:  # whoever moves may wake others
-        r[0].now.resting[w] = SOME
+        r[0].now.resting[w] = SOME_REST
         if r[0].together == 1:
             r[0].now.resting[w] = NOBODY
 
 
 @wp.kernel(module="sharnir.waking")
-def wake_called(r: wp.array(dtype=Rest), first: int):
+def wake_called(r: wp.array(dtype=Rest), first: int) -> None:
     """Before contacts are looked for: a caller wakes what he does something to."""
     w = first + wp.tid()
     if r[0].now.failed[w] == 0:
@@ -385,7 +384,7 @@ def count_idle(r: wp.array(dtype=Rest), w: int) -> bool:
     for k in range(r[0].state.drive_state.shape[0]):
         row = AXIS_WORDS * r[0].speeds + r[0].joints.count + r[0].control.drive_command.shape[0] + k
         now = r[0].state.drive_state[k, w]
-        if wp.abs(now - r[0].now.told[row, w]) > SAME * (real(1.0) + wp.abs(now)):
+        if wp.abs(now - r[0].now.told[row, w]) > SAME_STATE * (real(1.0) + wp.abs(now)):
             r[0].now.told[row, w] = now
             stir_drive(r, k, w)
     for b in range(r[0].bodies.count):
@@ -420,10 +419,10 @@ def comes_round(idle: real, after: real, dt: real) -> bool:
 
 
 @wp.func
-def stir_drive(r: wp.array(dtype=Rest), k: int, w: int):
+def stir_drive(r: wp.array(dtype=Rest), k: int, w: int) -> None:
     """A word of the drives' state has changed: bodies of that drive are not idle; of a battery or a raycast wheel, none is."""
-    if k < WORDS * r[0].drives.count:
-        j = r[0].drives.joint[k // WORDS]
+    if k < WORDS_OF_DRIVE * r[0].drives.count:
+        j = r[0].drives.joint[k // WORDS_OF_DRIVE]
         r[0].contacts.idle[r[0].joints.child[j], w] = real(0.0)
         r[0].contacts.idle[r[0].joints.parent[j], w] = real(0.0)
     else:
@@ -432,7 +431,7 @@ def stir_drive(r: wp.array(dtype=Rest), k: int, w: int):
 
 
 @wp.func
-def join(r: wp.array(dtype=Rest), a: int, b: int, w: int) -> int:
+def join_islands(r: wp.array(dtype=Rest), a: int, b: int, w: int) -> int:
     """Two bodies are of one island; 1 where they were not."""
     if r[0].bodies.motion[a] != DYNAMIC or r[0].bodies.motion[b] != DYNAMIC:
         return 0
@@ -445,7 +444,7 @@ def join(r: wp.array(dtype=Rest), a: int, b: int, w: int) -> int:
 
 
 @wp.func
-def find_islands(r: wp.array(dtype=Rest), w: int):
+def find_islands(r: wp.array(dtype=Rest), w: int) -> None:
     """Bodies that joints and contacts join get one number, that of the first of them."""
     for b in range(r[0].bodies.count):
         r[0].island[b, w] = b * (1 - r[0].together)
@@ -454,16 +453,16 @@ def find_islands(r: wp.array(dtype=Rest), w: int):
     while changed > 0:
         changed = int(0)
         for k in range(r[0].contacts.joined_a.shape[0]):
-            if is_tied(r, k, w):
-                changed = changed + join(r, r[0].contacts.joined_a[k], r[0].contacts.joined_b[k], w)
+            if is_tie_active(r, k, w):
+                changed = changed + join_islands(r, r[0].contacts.joined_a[k], r[0].contacts.joined_b[k], w)
         for k in range(r[0].contacts.pairs[w]):
             p = r[0].contacts.pair_first[k, w]
-            changed = changed + join(r, r[0].contacts.body_a[p, w], r[0].contacts.body_b[p, w], w)
+            changed = changed + join_islands(r, r[0].contacts.body_a[p, w], r[0].contacts.body_b[p, w], w)
 
 
 @wp.func
-def find_busy(r: wp.array(dtype=Rest), w: int):
-    """Islands that stay awake: of which a body has moved of late, or is led, or is told to move."""
+def find_busy(r: wp.array(dtype=Rest), w: int) -> None:
+    """Islands that stay awake: of which a body has moved of late, or is led, or has a drive that is commanded to move."""
     for b in range(r[0].bodies.count):
         if r[0].bodies.motion[b] == DYNAMIC and r[0].contacts.asleep[b, w] == AWAKE and r[0].contacts.idle[b, w] < r[0].after[0]:
             r[0].busy[r[0].island[b, w], w] = 1
@@ -474,7 +473,7 @@ def find_busy(r: wp.array(dtype=Rest), w: int):
     for k in range(r[0].contacts.joined_a.shape[0]):
         a = r[0].contacts.joined_a[k]
         b = r[0].contacts.joined_b[k]
-        if not is_tied(r, k, w):
+        if not is_tie_active(r, k, w):
             continue
         if is_led(r, a, w):
             r[0].busy[r[0].island[b, w], w] = 1
@@ -493,7 +492,7 @@ def find_busy(r: wp.array(dtype=Rest), w: int):
 
 
 @wp.func
-def lay_down(r: wp.array(dtype=Rest), b: int, w: int):
+def lay_down(r: wp.array(dtype=Rest), b: int, w: int) -> None:
     """A body sleeps from now on: it has no velocity left. What it is left as, and what acts on it, is remembered."""
     zero = vec3(real(0.0))
     r[0].contacts.asleep[b, w] = ASLEEP
@@ -513,7 +512,7 @@ def lay_down(r: wp.array(dtype=Rest), b: int, w: int):
 
 
 @wp.func
-def remember(r: wp.array(dtype=Rest), w: int):
+def save_commands(r: wp.array(dtype=Rest), w: int) -> None:
     """What is commanded of what sleeps; all else that may wake it."""
     for j in range(r[0].joints.count):
         if r[0].contacts.asleep[r[0].joints.child[j], w] == ASLEEP or r[0].contacts.asleep[r[0].joints.parent[j], w] == ASLEEP:
@@ -529,15 +528,15 @@ def remember(r: wp.array(dtype=Rest), w: int):
 
 
 @wp.func
-def look_round(r: wp.array(dtype=Rest), w: int):
+def look_round(r: wp.array(dtype=Rest), w: int) -> None:
     """Who sleeps in a world, where somebody does: all, unless one is awake or is led."""
-    rests = int(ALL)
+    rests = int(ALL_REST)
     for b in range(r[0].bodies.count):
         if r[0].bodies.motion[b] == DYNAMIC:
             if r[0].contacts.asleep[b, w] != ASLEEP:
-                rests = SOME
+                rests = SOME_REST
         elif is_led(r, b, w):
-            rests = SOME
+            rests = SOME_REST
     r[0].now.resting[w] = rests
 
 
@@ -556,7 +555,7 @@ def lay_islands(r: wp.array(dtype=Rest), w: int) -> int:
 
 
 @wp.func
-def fall_asleep(r: wp.array(dtype=Rest), w: int):
+def fall_asleep(r: wp.array(dtype=Rest), w: int) -> None:
     """At the end of a step: islands that have been idle long enough sleep. It is looked for when one has just been so."""
     if r[0].after[0] >= real(1.0e30):
         return
@@ -566,27 +565,27 @@ def fall_asleep(r: wp.array(dtype=Rest), w: int):
             lay_ropes(r, w)
             slept = 1
         if slept == 1:
-            remember(r, w)
+            save_commands(r, w)
             look_round(r, w)
-    elif r[0].now.resting[w] == SOME:
+    elif r[0].now.resting[w] == SOME_REST:
         look_round(r, w)
 
 
 @wp.func
-def fall_asleep_jointed(r: wp.array(dtype=Rest), w: int):
+def fall_asleep_jointed(r: wp.array(dtype=Rest), w: int) -> None:
     """The same in a scene without ropes."""
     if r[0].after[0] >= real(1.0e30):
         return
     if count_idle(r, w):
         if lay_islands(r, w) == 1:
-            remember(r, w)
+            save_commands(r, w)
             look_round(r, w)
-    elif r[0].now.resting[w] == SOME:
+    elif r[0].now.resting[w] == SOME_REST:
         look_round(r, w)
 
 
 @wp.func
-def lay_ropes(r: wp.array(dtype=Rest), w: int):
+def lay_ropes(r: wp.array(dtype=Rest), w: int) -> None:
     """All ropes sleep from now on."""
     zero = vec3(real(0.0))
     for i in range(r[0].now.rope.velocity.shape[0]):

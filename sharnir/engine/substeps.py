@@ -32,7 +32,7 @@ def dividing(
     """
 
     @wp.func(name=name)
-    def whole_step(s: Any, w: int):
+    def whole_step(s: Any, w: int) -> None:
         at = int(0)
         size = int(wp.static(finest))
         way = int(0)
@@ -66,6 +66,6 @@ def dividing(
 
 
 @wp.func
-def halve(size: int, way: int):
+def halve(size: int, way: int) -> tuple[int, int]:
     """Smaller parts in the same way; none where the finest was missed."""
     return size >> 1, way

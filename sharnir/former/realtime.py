@@ -5,7 +5,8 @@ from sharnir.core.renamed import stand_for
 stand_for(
     __name__,
     "sharnir.trainer",
-    "channels loop mirror statistics streams",
+    "channels loop statistics streams",
     beside="sharnir.trainer.session",
     board="sharnir.trainer.shared_frames",
+    mirror="sharnir.runtime.mirror",
 )

@@ -20,9 +20,9 @@ from sharnir.core.misspellings import by_name
 from sharnir.errors import SceneError, as_numbers, number
 from sharnir.geometry.shapes import Box, Compound
 
-STEP = 0.1
+SPACING = 0.1
 """m between samples, where none is given."""
-MOST = 4_000_000
+MAX_SAMPLES = 4_000_000
 """Samples of a field, at most."""
 MAX_STAIRS = 2_000
 """Steps of stairs, at most: each is a shape of its own."""
@@ -78,15 +78,17 @@ class Terrain:
         return replace(self, friction=values)
 
 
-def grid(size: Sequence[float], step: float = STEP) -> tuple[np.ndarray, np.ndarray]:
+def grid(size: Sequence[float], step: float = SPACING) -> tuple[np.ndarray, np.ndarray]:
     """x and y of the samples, m, each (along x, along y); the spacing is `step` or a little less."""
     if as_numbers(size).shape != (2,):
         raise SceneError(f"terrain: size is (x, y) in m, got {size!r}")
     full = [number("terrain", "size (m)", v, least=1e-6) for v in size]
     step = number("terrain", "step (m)", step, least=1e-9)
     counts = [max(2, int(np.ceil(v / step - 1e-9)) + 1) for v in full]
-    if counts[0] * counts[1] > MOST:
-        raise SceneError(f"terrain: {counts[0]} × {counts[1]} samples are more than {MOST}; give a larger step than {step:g} m")
+    if counts[0] * counts[1] > MAX_SAMPLES:
+        raise SceneError(
+            f"terrain: {counts[0]} × {counts[1]} samples, more than {MAX_SAMPLES}; give a larger step than {step:g} m"
+        )
     axes = [np.linspace(-0.5 * v, 0.5 * v, n) for v, n in zip(full, counts, strict=True)]
     x, y = np.meshgrid(*axes, indexing="ij")
     return x, y
@@ -97,14 +99,14 @@ def _made(size: Sequence[float], heights: np.ndarray) -> Terrain:
 
 
 @by_name
-def flat(*, size: Sequence[float], step: float = STEP) -> Terrain:
+def flat(*, size: Sequence[float], step: float = SPACING) -> Terrain:
     """Level ground, to add other fields or a map of friction to."""
     return _made(size, 0.0 * grid(size, step)[0])
 
 
 @by_name
 def hill(
-    *, size: Sequence[float], height: float, radius: float, at: Sequence[float] = (0.0, 0.0), step: float = STEP
+    *, size: Sequence[float], height: float, radius: float, at: Sequence[float] = (0.0, 0.0), step: float = SPACING
 ) -> Terrain:  # fmt: skip
     """A round hill (a hollow where the height is negative): ½ height (1 + cos πr/radius), smooth at top and foot."""
     x, y = grid(size, step)
@@ -114,7 +116,7 @@ def hill(
 
 
 @by_name
-def ridge(*, size: Sequence[float], height: float, length: float, at: float = 0.0, step: float = STEP) -> Terrain:
+def ridge(*, size: Sequence[float], height: float, length: float, at: float = 0.0, step: float = SPACING) -> Terrain:
     """A hill across the way: ½ height (1 + cos 2πx/length) along x, the same at every y."""
     x, _ = grid(size, step)
     half = 0.5 * number("terrain.ridge", "length (m)", length, least=1e-6)
@@ -123,7 +125,7 @@ def ridge(*, size: Sequence[float], height: float, length: float, at: float = 0.
 
 
 @by_name
-def ramp(*, size: Sequence[float], slope: float, start: float, length: float, step: float = STEP) -> Terrain:
+def ramp(*, size: Sequence[float], slope: float, start: float, length: float, step: float = SPACING) -> Terrain:
     """Level, from x = start up at an angle of `slope` (rad) for `length` m along x, then level again."""
     x, _ = grid(size, step)
     rise = np.tan(number("terrain.ramp", "slope (rad)", slope, least=-1.5, most=1.5))
@@ -132,7 +134,7 @@ def ramp(*, size: Sequence[float], slope: float, start: float, length: float, st
 
 
 @by_name
-def waves(*, size: Sequence[float], height: float, length: float, step: float = STEP) -> Terrain:
+def waves(*, size: Sequence[float], height: float, length: float, step: float = SPACING) -> Terrain:
     """A washboard: ½ height (1 − cos 2πx/length)."""
     x, _ = grid(size, step)
     turns = 2 * np.pi * x / number("terrain.waves", "length (m)", length, least=1e-6)
@@ -140,7 +142,7 @@ def waves(*, size: Sequence[float], height: float, length: float, step: float = 
 
 
 @by_name
-def rubble(*, size: Sequence[float], height: float, grain: float = 0.3, seed: int = 0, step: float = STEP) -> Terrain:
+def rubble(*, size: Sequence[float], height: float, grain: float = 0.3, seed: int = 0, step: float = SPACING) -> Terrain:
     """Rough ground between 0 and `height`, bumps about `grain` m wide; the same for the same seed."""
     x, _ = grid(size, step)
     spacing = [full / (n - 1) for full, n in zip(size, x.shape, strict=True)]
@@ -175,8 +177,8 @@ def from_array(heights: Any, *, size: Sequence[float]) -> Terrain:
     z = as_numbers(heights)
     if z.ndim != 2 or min(z.shape) < 2:
         raise SceneError(f"terrain: heights are an array (along x, along y) of at least 2 by 2, got shape {z.shape}")
-    if z.size > MOST:
-        raise SceneError(f"terrain: {z.shape[0]} × {z.shape[1]} samples are more than {MOST}")
+    if z.size > MAX_SAMPLES:
+        raise SceneError(f"terrain: {z.shape[0]} × {z.shape[1]} samples are more than {MAX_SAMPLES}")
     grid(size, max(size))
     return _made(size, z)
 
@@ -190,8 +192,8 @@ def from_image(path: str | Path, *, size: Sequence[float], height: float) -> Ter
         raise SceneError(f"terrain {str(path)!r}: images need Pillow, which is not installed: pip install pillow") from None
     try:
         with Image.open(path) as image:
-            if image.width * image.height > MOST:
-                raise SceneError(f"terrain: {str(path)!r} has {image.width} × {image.height} pixels; allowed: {MOST}")
+            if image.width * image.height > MAX_SAMPLES:
+                raise SceneError(f"terrain: {str(path)!r} has {image.width} × {image.height} pixels; allowed: {MAX_SAMPLES}")
             deep = image.mode.startswith("I") or image.mode == "F"
             grey = np.asarray(image if deep else image.convert("L"), float)
     except SceneError:
@@ -214,11 +216,11 @@ def from_file(path: str | Path, *, size: Sequence[float], height: float | None =
         if suffix == ".npy":
             values = np.load(path, mmap_mode="r", allow_pickle=False)  # a size that the file has not is an error, and no memory
         else:
-            if Path(path).stat().st_size > 25 * MOST:
-                raise ValueError(f"at most {25 * MOST} bytes are read")
+            if Path(path).stat().st_size > 25 * MAX_SAMPLES:
+                raise ValueError(f"at most {25 * MAX_SAMPLES} bytes are read")
             values = np.loadtxt(path, delimiter="," if suffix == ".csv" else None, ndmin=2)
-        if values.size > MOST:
-            raise ValueError(f"{values.shape} samples are more than {MOST}")
+        if values.size > MAX_SAMPLES:
+            raise ValueError(f"{values.shape} samples are more than {MAX_SAMPLES}")
     except (OSError, ValueError, OverflowError, SyntaxError) as error:
         raise SceneError(f"terrain: {str(path)!r} cannot be read as numbers: {error}") from None
     return from_array(values, size=size)

@@ -27,30 +27,8 @@ class Dynamics:
     """
 
     __slots__ = (
-        "_M",
-        "_S_a",
-        "_S_l",
-        "_a",
-        "_bias",
-        "_chains",
-        "_fixed",
-        "_forward",
-        "_inverse",
-        "_kept",
-        "_kinematics",
-        "_mass",
-        "_on_cpu",
-        "_place",
-        "_q",
-        "_reach",
-        "_rotation",
-        "_t",
-        "_tau",
-        "_v",
-        "_zero_q",
-        "_zero_v",
-        "nq",
-        "nv",
+        "_M", "_S_a", "_S_l", "_a", "_bias", "_chains", "_fixed", "_forward", "_inverse", "_kept", "_kinematics", "_mass",
+        "_on_cpu", "_place", "_q", "_reach", "_rotation", "_t", "_tau", "_v", "_zero_q", "_zero_v", "nq", "nv",
     )  # fmt: skip
 
     def __init__(self, t: Links) -> None:
@@ -76,7 +54,7 @@ class Dynamics:
         self._mass = recorded(functions.mass_matrix, bodies, joints, tree, x.q, x.v, k, M)
         self._kinematics = recorded(functions.kinematics, joints, tree, x.q, x.v, k)
         self._forward = recorded(
-            functions.forward_dynamics, bodies, joints, tree, t.closures, gravity, x.q, x.v, x.tau, x.laws, k, x.rows, x.a
+            functions.forward_dynamics, joints, tree, t.closures, gravity, x.q, x.v, x.tau, x.laws, k, x.rows, x.a
         )
         self._q, self._v, self._a, self._tau = (array.numpy()[:, 0] for array in (x.q, x.v, x.a, x.tau))
         self._M, self._S_l, self._S_a = M.numpy()[:, :, 0], k.S_l.numpy()[:, 0], k.S_a.numpy()[:, 0]

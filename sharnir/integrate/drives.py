@@ -12,19 +12,19 @@ import warp as wp
 
 from sharnir.core.types import real
 from sharnir.integrate.data import Motion
-from sharnir.laws.drives import WORDS, along, cylinder_flow
-from sharnir.model.actuators import KINDS
+from sharnir.laws.drives import WORDS_OF_DRIVE, along, cylinder_flow
+from sharnir.model.actuators import DRIVE_KINDS
 
-MOTOR, BATTERY, CYLINDER = (wp.constant(KINDS.index(kind)) for kind in ("motor", "battery", "cylinder"))
+MOTOR_KIND, BATTERY_KIND, CYLINDER_KIND = (wp.constant(DRIVE_KINDS.index(kind)) for kind in ("motor", "battery", "cylinder"))
 
 
 @wp.func
 def command_of(m: wp.array(dtype=Motion), i: int, w: int) -> real:
-    return wp.clamp(m[0].control.drive_command[WORDS * i, w], real(-1.0), real(1.0))
+    return wp.clamp(m[0].control.drive_command[WORDS_OF_DRIVE * i, w], real(-1.0), real(1.0))
 
 
 @wp.func
-def cell_voltage(m: wp.array(dtype=Motion), b: int, w: int):
+def cell_voltage(m: wp.array(dtype=Motion), b: int, w: int) -> tuple[real, real]:
     """V at the terminals of a battery, and the current that it gives, A."""
     E = m[0].drives.cell[3 * b, w]
     R = m[0].drives.cell[3 * b + 1, w]
@@ -62,14 +62,14 @@ def table_force(m: wp.array(dtype=Motion), at: int, q: real, w: int) -> real:
         return real(0.0)
     u = m[0].v[at, w]
     c = command_of(m, i, w)
-    if m[0].drives.kind[i] == MOTOR:
+    if m[0].drives.kind[i] == MOTOR_KIND:
         N = m[0].drives.p[i, 0, w]
         eta = m[0].drives.p[i, 1, w]
         M, _slope = along(m[0].drives, int(m[0].drives.p[i, 2, w]), int(m[0].drives.p[i, 3, w]), wp.abs(N * u))
         if c * N * u < real(0.0):
             eta = real(1.0) / eta
         return c * M * N * eta
-    if m[0].drives.kind[i] == CYLINDER:
+    if m[0].drives.kind[i] == CYLINDER_KIND:
         area = m[0].drives.p[i, 0, w]
         rod = m[0].drives.p[i, 1, w]
         side, flow = cylinder_flow(m, i, w, q, c)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.errors import SimulationError
+from sharnir.errors import SimulationError, as_numbers
 
 Event = Callable[[float, np.ndarray, np.ndarray], float]
-LOOKS = (0.25, 0.5, 0.75, 1.0)  # θ at which a step is looked at: of two crossings a quarter apart none is missed
+LOOKED_AT = (0.25, 0.5, 0.75, 1.0)  # θ at which a step is looked at: of two crossings a quarter apart none is missed
 
 
 def check_events(events: Any, states: int) -> tuple[Event, ...]:
@@ -47,10 +47,7 @@ class Watch:
     def value(self, i: int, t: float, q: np.ndarray, v: np.ndarray) -> float:
         """Event i at a state; refuses what is no number."""
         got = self.events[i](t, q.copy(), v.copy())
-        try:
-            g = np.asarray(got, float)
-        except (TypeError, ValueError):
-            g = np.array(np.nan)
+        g = as_numbers(got)
         if g.size != 1 or not np.isfinite(g).all():
             raise SimulationError(f"{named(self.events[i], i)} returns a finite number, got {got!r} at t = {t:.6g} s")
         return float(g.reshape(()))
@@ -65,7 +62,7 @@ class Watch:
             self.before = [along(i, 0.0) for i in range(len(self.events))]
         exact = 4 * np.finfo(float).eps * (1 + abs(start) / size)
         crossings = []
-        looks = list(zip(LOOKS, *at(LOOKS), strict=True))
+        looks = list(zip(LOOKED_AT, *at(LOOKED_AT), strict=True))
         for i, event in enumerate(self.events):
             a, g_a, direction = 0.0, self.before[i], getattr(event, "direction", 0)
             for b, q, v in looks:

@@ -3,20 +3,20 @@
 import warp as wp
 
 from sharnir.core.spatial import exp_quat, log_quat, rotated, turned
-from sharnir.core.types import EPSILON, mat66, quat, real, vec3, vec6
+from sharnir.core.types import EPSILON, mat33, mat66, quat, real, vec3, vec6
 from sharnir.engine.articulated.functions import collect_wrenches
 from sharnir.engine.articulated.loop_rows import constrain, row_rate, solve_rows
 from sharnir.engine.articulated.motion import link_motion, link_velocity
 from sharnir.engine.articulated.passes import backward, forward, link_inertia
 from sharnir.integrate.data import BEGUN, Motion
 from sharnir.integrate.drives import cell_voltage, table_force, voltage_at
-from sharnir.laws.prepare import INFINITE
+from sharnir.laws.prepare import NO_BOUND
 from sharnir.model.joint_geometry import ball_pull, cardan_limits, free_axis, joint_pose, joint_transform, swing_twist_limits
 
 LOADS = wp.constant(60)  # rounds in which friction and the load it depends on are brought together
 TIGHTENED = wp.constant(6)  # rounds that close loops
-CLOSED = wp.constant(real(max(3.0e-14, 30.0 * EPSILON)))  # gap of a loop that counts as closed, relative to its size
-ALONG = wp.constant(real(1.0e-10))  # squared part of a direction below which nothing of it is left
+CLOSED_LOOP = wp.constant(real(max(3.0e-14, 30.0 * EPSILON)))  # gap of a loop that counts as closed, relative to its size
+LEAST_ALONG = wp.constant(real(1.0e-10))  # squared part of a direction below which nothing of it is left
 
 
 # ---- forces on the axes ---------------------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ def has_friction(m: wp.array(dtype=Motion), at: int, w: int) -> bool:
 
 
 @wp.func
-def motor_current(m: wp.array(dtype=Motion), at: int, w: int) -> real:
+def current_of_motor(m: wp.array(dtype=Motion), at: int, w: int) -> real:
     """A; without inductance it follows the speed."""
     row = m[0].current_of[at]
     if row >= 0:
@@ -62,7 +62,7 @@ def drive_force(m: wp.array(dtype=Motion), at: int, q: real, w: int, error: real
     if m[0].drives.count > 0 and m[0].drive_of[at] >= 0:  # steps write theirs where a servo has its own
         push = table_force(m, at, q, w)
     if m[0].axes.resistance[at, w] > real(0.0):
-        i = motor_current(m, at, w)
+        i = current_of_motor(m, at, w)
         N = m[0].axes.gear_ratio[at, w]
         eta = m[0].axes.efficiency[at, w]
         if i * N * u < real(0.0):
@@ -72,7 +72,7 @@ def drive_force(m: wp.array(dtype=Motion), at: int, q: real, w: int, error: real
 
 
 @wp.func
-def axis_forces(m: wp.array(dtype=Motion), j: int, w: int):
+def axis_forces(m: wp.array(dtype=Motion), j: int, w: int) -> None:
     """τ of a joint: applied forces, springs, dampers, drives."""
     n = m[0].joints.v_size[j]
     v0 = m[0].joints.v_start[j]
@@ -108,7 +108,7 @@ def axis_forces(m: wp.array(dtype=Motion), j: int, w: int):
 
 
 @wp.func
-def slide(m: wp.array(dtype=Motion), j: int, head: int, w: int):
+def slide(m: wp.array(dtype=Motion), j: int, head: int, w: int) -> None:
     """The force of a group that slides, −F u/|u|; past u = 0 as if it had not turned round, and along its heading at rest.
 
     Near u = 0 the direction of a vector follows forces within |u|/F: too fast for any step. One that began to slide is therefore
@@ -145,7 +145,7 @@ def slide(m: wp.array(dtype=Motion), j: int, head: int, w: int):
 
 
 @wp.func
-def slide_all(m: wp.array(dtype=Motion), j: int, w: int):
+def slide_all(m: wp.array(dtype=Motion), j: int, w: int) -> None:
     """Sliding friction of a joint's groups, added to τ."""
     if j < m[0].own:
         v0 = m[0].joints.v_start[j]
@@ -158,7 +158,7 @@ def slide_all(m: wp.array(dtype=Motion), j: int, w: int):
 
 
 @wp.func
-def ball_limits(m: wp.array(dtype=Motion), j: int, w: int, ahead: real):
+def coming_ball_limits(m: wp.array(dtype=Motion), j: int, w: int, ahead: real) -> tuple[vec3, mat33]:
     """Values and rows of a ball joint's limits, where it will be in a short time."""
     v0 = m[0].joints.v_start[j] + m[0].joints.v_size[j] - 3
     _offset, turn = joint_transform(m[0].joints, j, w, m[0].q)
@@ -171,29 +171,29 @@ def ball_limits(m: wp.array(dtype=Motion), j: int, w: int, ahead: real):
 
 
 @wp.func
-def limited(m: wp.array(dtype=Motion), j: int, i: int, w: int) -> bool:
+def has_limit(m: wp.array(dtype=Motion), j: int, i: int, w: int) -> bool:
     at = m[0].joints.v_start[j] + i
     if m[0].joints.ball[j] == 2 and i == m[0].joints.v_size[j] - 2:
         return False  # the second half-angle of a cone
-    return m[0].axes.lower[at, w] > -INFINITE or m[0].axes.upper[at, w] < INFINITE
+    return m[0].axes.lower[at, w] > -NO_BOUND or m[0].axes.upper[at, w] < NO_BOUND
 
 
 @wp.func
-def limit_gaps(m: wp.array(dtype=Motion), j: int, i: int, w: int):
+def limit_gaps(m: wp.array(dtype=Motion), j: int, i: int, w: int) -> tuple[real, real, vec6]:
     """How far axis i is from its lower and upper limit, and its direction among the joint's axes."""
     n = m[0].joints.v_size[j]
     at = m[0].joints.v_start[j] + i
     g = vec6()
     g[i] = real(1.0)
-    low = -INFINITE
-    high = INFINITE
+    low = -NO_BOUND
+    high = NO_BOUND
     if m[0].joints.ball[j] != 0 and i >= n - 3:
-        values, rows = ball_limits(m, j, w, real(0.0))
+        values, rows = coming_ball_limits(m, j, w, real(0.0))
         c = i - (n - 3)
         for h in range(3):
             g[n - 3 + h] = rows[h, c]
         if m[0].joints.ball[j] == 2 and c == 0:
-            return values[0], INFINITE, g
+            return values[0], NO_BOUND, g
         low = values[c] - m[0].axes.lower[at, w]
         high = m[0].axes.upper[at, w] - values[c]
     else:
@@ -212,15 +212,15 @@ def row_bend(m: wp.array(dtype=Motion), j: int, i: int, w: int) -> real:
     v0 = m[0].joints.v_start[j] + n - 3
     u = vec3(m[0].v[v0, w], m[0].v[v0 + 1, w], m[0].v[v0 + 2, w])
     e = real(1.0e-5) / (real(1.0) + wp.length(u))
-    _a, after = ball_limits(m, j, w, e)
-    _b, before = ball_limits(m, j, w, -e)
+    _a, after = coming_ball_limits(m, j, w, e)
+    _b, before = coming_ball_limits(m, j, w, -e)
     c = i - (n - 3)
     rate = vec3(after[0, c] - before[0, c], after[1, c] - before[1, c], after[2, c] - before[2, c])
     return wp.dot(rate, u) / (real(2.0) * e)
 
 
 @wp.func
-def axis_speed(m: wp.array(dtype=Motion), j: int, g: vec6, w: int) -> real:
+def speed_of_coordinate(m: wp.array(dtype=Motion), j: int, g: vec6, w: int) -> real:
     u = real(0.0)
     for i in range(m[0].joints.v_size[j]):
         u = u + g[i] * m[0].v[m[0].joints.v_start[j] + i, w]
@@ -235,13 +235,13 @@ def without(left: mat66, g: vec6) -> mat66:
     """A projection with one more direction taken out."""
     z = left * g
     d = wp.dot(z, z)
-    if d > ALONG * wp.dot(g, g):
+    if d > LEAST_ALONG * wp.dot(g, g):
         left = left - wp.outer(z, z) / d
     return left
 
 
 @wp.func
-def set_laws(m: wp.array(dtype=Motion), i: int, w: int):
+def set_laws(m: wp.array(dtype=Motion), i: int, w: int) -> None:
     """Rotor inertias and locked axes, for the recursion."""
     j = m[0].tree.joint[i]
     if j >= m[0].own:
@@ -262,7 +262,7 @@ def set_laws(m: wp.array(dtype=Motion), i: int, w: int):
             acts = 1
         m[0].laws.resist[at, w] = rotor
         m[0].laws.push[at, w] = real(0.0)
-        if m[0].touch[at, w] != 0 and limited(m, j, x, w):
+        if m[0].touch[at, w] != 0 and has_limit(m, j, x, w):
             _low, _high, g = limit_gaps(m, j, x, w)
             m[0].laws.row[v0 + locks, w] = g
             m[0].laws.wanted[v0 + locks, w] = m[0].wanted[at, w]
@@ -272,7 +272,7 @@ def set_laws(m: wp.array(dtype=Motion), i: int, w: int):
             left = without(left, g)
     if m[0].striking[w] == 0:
         for x in range(n):
-            if m[0].held[v0 + x, w] == 1 and left[x, x] > ALONG and locks < n:
+            if m[0].held[v0 + x, w] == 1 and left[x, x] > LEAST_ALONG and locks < n:
                 g = vec6()
                 g[x] = real(1.0)
                 m[0].laws.row[v0 + locks, w] = g
@@ -287,7 +287,7 @@ def set_laws(m: wp.array(dtype=Motion), i: int, w: int):
 
 
 @wp.func
-def spring_forces(m: wp.array(dtype=Motion), w: int):
+def spring_forces(m: wp.array(dtype=Motion), w: int) -> None:
     """Springs between points, added to the forces on the bodies."""
     for k in range(m[0].closures.springs.count):
         p = m[0].closures.springs.parent[k]
@@ -356,7 +356,7 @@ def find_loads(m: wp.array(dtype=Motion), w: int) -> real:
 
 
 @wp.func
-def shift(m: wp.array(dtype=Motion), i: int, w: int, by: wp.array2d(dtype=real)):
+def shift(m: wp.array(dtype=Motion), i: int, w: int, by: wp.array2d(dtype=real)) -> None:
     """Coordinates of a link's joint, moved along its speeds."""
     j = m[0].tree.joint[i]
     v0 = m[0].joints.v_start[j]
@@ -389,7 +389,7 @@ def tighten(m: wp.array(dtype=Motion), w: int) -> bool:
     for i in range(m[0].tree.count):
         size = wp.max(size, wp.length(m[0].work.position[m[0].tree.body[i], w]))
         size = wp.max(size, wp.length(m[0].work.velocity[m[0].tree.body[i], w]))
-    if off <= CLOSED * size:
+    if off <= CLOSED_LOOP * size:
         return False
     for level in range(2):
         for r in range(rows):
@@ -409,7 +409,7 @@ def tighten(m: wp.array(dtype=Motion), w: int) -> bool:
 
 
 @wp.func
-def rates(m: wp.array(dtype=Motion), w: int, stage: int, K: wp.array3d(dtype=real)):
+def rates(m: wp.array(dtype=Motion), w: int, stage: int, K: wp.array3d(dtype=real)) -> None:
     """K[stage] = (q̇, q̈, di/dt); of a quaternion ½ (ω, 0) ∘ p."""
     for i in range(m[0].tree.count):
         j = m[0].tree.joint[i]
@@ -439,7 +439,7 @@ def rates(m: wp.array(dtype=Motion), w: int, stage: int, K: wp.array3d(dtype=rea
 
 
 @wp.func
-def right_hand_side(m: wp.array(dtype=Motion), w: int, stage: int, time: real, K: wp.array3d(dtype=real)):
+def right_hand_side(m: wp.array(dtype=Motion), w: int, stage: int, time: real, K: wp.array3d(dtype=real)) -> None:
     """K[stage] = (q̇, q̈, di/dt) at m[0].q, m[0].v, m[0].current and a time.
 
     Where loops are open in that state, it is moved to where they are closed.
@@ -464,13 +464,13 @@ def right_hand_side(m: wp.array(dtype=Motion), w: int, stage: int, time: real, K
         if round == 0:
             spring_forces(m, w)
         for i in range(count):
-            link_inertia(m[0].bodies, m[0].tree, i, w, gravity, m[0].work)
+            link_inertia(m[0].tree, i, w, gravity, m[0].work)
             axis_forces(m, m[0].tree.joint[i], w)
             slide_all(m, m[0].tree.joint[i], w)
             set_laws(m, i, w)
             if m[0].striking[w] == 1:
                 no_force(m, i, w)
-        backward(m[0].bodies, m[0].joints, m[0].tree, w, m[0].tau, m[0].laws, m[0].work)
+        backward(m[0].joints, m[0].tree, w, m[0].tau, m[0].laws, m[0].work)
         for i in range(count):
             forward(m[0].joints, m[0].tree, i, w, m[0].a, m[0].laws, m[0].work)
         unmet = bool(False)
@@ -488,20 +488,20 @@ def right_hand_side(m: wp.array(dtype=Motion), w: int, stage: int, time: real, K
 
 
 @wp.func
-def plain_right_hand_side(m: wp.array(dtype=Motion), w: int, stage: int, time: real, K: wp.array3d(dtype=real)):
+def plain_right_hand_side(m: wp.array(dtype=Motion), w: int, stage: int, time: real, K: wp.array3d(dtype=real)) -> None:
     """The right-hand side of a tree on a ground at rest, with springs, dampers and drives alone: soon compiled, and fast."""
     for i in range(m[0].tree.count):
         link_motion(m[0].joints, m[0].tree, i, w, m[0].q, m[0].v, m[0].work)
-        link_inertia(m[0].bodies, m[0].tree, i, w, m[0].gravity[w], m[0].work)
+        link_inertia(m[0].tree, i, w, m[0].gravity[w], m[0].work)
         axis_forces(m, m[0].tree.joint[i], w)
-    backward(m[0].bodies, m[0].joints, m[0].tree, w, m[0].tau, m[0].laws, m[0].work)
+    backward(m[0].joints, m[0].tree, w, m[0].tau, m[0].laws, m[0].work)
     for i in range(m[0].tree.count):
         forward(m[0].joints, m[0].tree, i, w, m[0].a, m[0].laws, m[0].work)
     rates(m, w, stage, K)
 
 
 @wp.func
-def no_force(m: wp.array(dtype=Motion), i: int, w: int):
+def no_force(m: wp.array(dtype=Motion), i: int, w: int) -> None:
     """In an impact nothing counts but impulses: no force, and what speeds alone contribute is left out."""
     m[0].work.Q_l[i, w] = vec3(real(0.0))
     m[0].work.Q_a[i, w] = vec3(real(0.0))

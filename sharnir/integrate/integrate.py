@@ -18,7 +18,7 @@ from sharnir.errors import SimulationError
 from sharnir.integrate import kernel as ode
 from sharnir.integrate.data import Motion
 from sharnir.integrate.events import Event, Watch
-from sharnir.integrate.methods import METHODS, interpolant
+from sharnir.integrate.methods import INTEGRATION_METHODS, interpolant
 from sharnir.model.actuators import Engine, Motor
 from sharnir.model.joint_types import DriveTable
 
@@ -139,7 +139,7 @@ def run(
         clocks = course.now.numpy()
         ask.most = steps_within(ask.most, time.perf_counter() - began)
         now = float(clocks.min())
-        failed = course.phase.numpy() == int(ode.FAILED)
+        failed = course.phase.numpy() == int(ode.AT_FAILURE)
         if failed.any():
             why = "is not finite with this step; a smaller one?" if how.step else "needs too small a step; tolerances or motion?"
             raise SimulationError(f"integrate: the motion {why} (t = {clocks[failed][0]:.6g} s)")
@@ -211,7 +211,7 @@ def begin(table: Any, how: Options, y: np.ndarray, start: float, ends: np.ndarra
     first = how.step or FIRST_STEP
     course = ode.Course()
     course.walk = wp.zeros(n, dtype=ode.Walk, device=device)
-    course.phase = wp.full(n, int(ode.SWITCH if rough else ode.START), dtype=wp.int32, device=device)
+    course.phase = wp.full(n, int(ode.AT_SWITCH if rough else ode.AT_BEGIN), dtype=wp.int32, device=device)
     course.now = wp.full(n, start, dtype=real, device=device)
     course.size = wp.full(n, first, dtype=real, device=device)
     passed = int(np.sum(ends <= start))
@@ -233,7 +233,7 @@ def begin(table: Any, how: Options, y: np.ndarray, start: float, ends: np.ndarra
 def tableau(name: str, device: Any) -> Any:
     """A method's coefficients on the device."""
     table = ode.Tableau()
-    method = METHODS[name]
+    method = INTEGRATION_METHODS[name]
     P, count = interpolant(method), len(method.stages)
 
     def on_device(weights: Sequence[dict[int, float]]) -> Any:

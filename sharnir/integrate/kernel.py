@@ -10,13 +10,13 @@ import warp as wp
 from sharnir.core.types import inline_less, real
 from sharnir.integrate.data import Motion
 from sharnir.integrate.forces import plain_right_hand_side, right_hand_side
-from sharnir.integrate.modes import STILL, correct_modes, margin, reclassify, strike
+from sharnir.integrate.modes import NO_SPEED, correct_modes, margin, reclassify, speeds_after_impact
 
 inline_less("sharnir.ode_rough")
 
-START, TRY, FINISH, FAILED = wp.constant(0), wp.constant(1), wp.constant(2), wp.constant(3)
-SWITCH, STRIKE, LOOK = wp.constant(4), wp.constant(5), wp.constant(6)
-ACCEPTED, REJECTED, TARGET, RECORDED = wp.constant(0), wp.constant(1), wp.constant(2), wp.constant(3)
+AT_BEGIN, AT_TRIAL, AT_FINISH, AT_FAILURE = wp.constant(0), wp.constant(1), wp.constant(2), wp.constant(3)
+AT_SWITCH, AT_IMPACT, AT_LOOK = wp.constant(4), wp.constant(5), wp.constant(6)
+COUNT_ACCEPTED, COUNT_REJECTED, COUNT_TARGET, COUNT_RECORDED = wp.constant(0), wp.constant(1), wp.constant(2), wp.constant(3)
 MOST_STALLED = wp.constant(100)  # changes of mode at one time
 QUARTER = wp.constant(real(0.25))  # part of a step after which it is looked at for changes of mode
 
@@ -97,7 +97,7 @@ class Course:
 
 
 @wp.func
-def put(m: wp.array(dtype=Motion), w: int, row: int, value: real):
+def store_state(m: wp.array(dtype=Motion), w: int, row: int, value: real) -> None:
     if row < m[0].nq:
         m[0].q[row, w] = value
     elif row < m[0].nq + m[0].nv:
@@ -107,7 +107,7 @@ def put(m: wp.array(dtype=Motion), w: int, row: int, value: real):
 
 
 @wp.func
-def place(
+def place_stage(
     m: wp.array(dtype=Motion),
     t: Tableau,
     c: Course,
@@ -120,28 +120,28 @@ def place(
 ) -> real:
     """Bring the state to the point of a stage, or to y(θ); returns its time in units of the step."""
     at = real(0.0)
-    if phase == LOOK:
+    if phase == AT_LOOK:
         at = theta
-    elif phase == TRY or phase == FINISH:
+    elif phase == AT_TRIAL or phase == AT_FINISH:
         for j in range(stage):
             at = at + t.stages[stage, j]
     for r in range(m[0].nq + m[0].nv + m[0].currents):
         value = c.y[r, w]
-        if phase == LOOK:
+        if phase == AT_LOOK:
             value = horner(t, C, r, w, theta)
-        elif phase == TRY or phase == FINISH:
+        elif phase == AT_TRIAL or phase == AT_FINISH:
             add = real(0.0)
             for j in range(stage):
                 weight = t.stages[stage, j]
                 if weight != real(0.0):
                     add = add + weight * c.K[j, r, w]
             value = value + h * add
-        put(m, w, r, value)
+        store_state(m, w, r, value)
     return at
 
 
 @wp.func
-def judge(t: Tableau, c: Course, w: int, rows: int, h: real, rtol: real, atol: real) -> real:
+def step_error(t: Tableau, c: Course, w: int, rows: int, h: real, rtol: real, atol: real) -> real:
     """The result of a Runge–Kutta step in c.ahead; returns its error in units of the tolerance."""
     high = real(0.0)
     low = real(0.0)
@@ -169,7 +169,7 @@ def judge(t: Tableau, c: Course, w: int, rows: int, h: real, rtol: real, atol: r
 
 
 @wp.func
-def dense(t: Tableau, c: Course, w: int, rows: int, h: real, C: wp.array3d(dtype=real)):
+def dense(t: Tableau, c: Course, w: int, rows: int, h: real, C: wp.array3d(dtype=real)) -> None:
     """The step as a polynomial in θ: C[power, row]."""
     for r in range(rows):
         C[0, r, w] = c.y[r, w]
@@ -182,7 +182,7 @@ def dense(t: Tableau, c: Course, w: int, rows: int, h: real, C: wp.array3d(dtype
 
 
 @wp.func
-def unit(m: wp.array(dtype=Motion), w: int, y: wp.array2d(dtype=real), along: wp.array3d(dtype=real)):
+def normalize_quaternions(m: wp.array(dtype=Motion), w: int, y: wp.array2d(dtype=real), along: wp.array3d(dtype=real)) -> None:
     """Quaternions of y to unit length; the first of `along`, their derivatives, change alike: ṗ is linear in p."""
     for i in range(m[0].tree.count):
         j = m[0].tree.joint[i]
@@ -207,7 +207,7 @@ def horner(t: Tableau, C: wp.array3d(dtype=real), r: int, w: int, theta: real) -
 
 
 @wp.func
-def write(t: Tableau, c: Course, w: int, rows: int, time: int, theta: real, C: wp.array3d(dtype=real)):
+def write(t: Tableau, c: Course, w: int, rows: int, time: int, theta: real, C: wp.array3d(dtype=real)) -> None:
     """One of the times asked for, inside a step or (θ ≥ 1) at its end."""
     for r in range(rows):
         value = c.ahead[r, w]
@@ -227,7 +227,7 @@ def narrow(lo: real, hi: real, g_lo: real, g_hi: real, count: int) -> real:
 
 
 @wp.func
-def read_back(m: wp.array(dtype=Motion), w: int, y: wp.array2d(dtype=real)):
+def read_back(m: wp.array(dtype=Motion), w: int, y: wp.array2d(dtype=real)) -> None:
     """Read into y the state that the right-hand side (closing loops) or a change of mode has moved."""
     for r in range(m[0].nq):
         y[r, w] = m[0].q[r, w]
@@ -258,7 +258,7 @@ def next_size(order: int, h: real, error: real) -> real:
 
 
 @wp.func
-def aim(m: wp.array(dtype=Motion), ask: Request, c: Course, w: int):
+def choose_step(m: wp.array(dtype=Motion), ask: Request, c: Course, w: int) -> None:
     """How long the next step is to be."""
     x = c.walk
     now = x[w].now
@@ -276,54 +276,54 @@ def aim(m: wp.array(dtype=Motion), ask: Request, c: Course, w: int):
 
 
 @wp.func
-def stages(t: Tableau, phase: int, shape: int):
+def stages(t: Tableau, phase: int, shape: int) -> tuple[int, int]:
     """The right-hand sides that a phase needs: from the first to before the last; those of LOOK and STRIKE are spare."""
-    if phase == TRY:
+    if phase == AT_TRIAL:
         return t.first, t.trial
-    if phase == FINISH:
+    if phase == AT_FINISH:
         if shape == 1:
             return t.trial, t.total
         return t.trial, t.result + 1
-    if phase == LOOK or phase == STRIKE:
+    if phase == AT_LOOK or phase == AT_IMPACT:
         return t.total, t.total + 1
     return 0, 1
 
 
 @wp.func
-def after_modes(m: wp.array(dtype=Motion), c: Course, w: int, unsettled: bool):
+def after_modes(m: wp.array(dtype=Motion), c: Course, w: int, unsettled: bool) -> None:
     """From SWITCH, STRIKE and START on to the next, until the modes are those of the forces."""
     x = c.walk
     phase = x[w].phase
-    if phase == SWITCH:
-        x[w].phase = START
+    if phase == AT_SWITCH:
+        x[w].phase = AT_BEGIN
         if m[0].striking[w] == 1:
-            x[w].phase = STRIKE
-    elif phase == STRIKE:
+            x[w].phase = AT_IMPACT
+    elif phase == AT_IMPACT:
         if m[0].striking[w] == 0:
-            x[w].phase = SWITCH
+            x[w].phase = AT_SWITCH
             x[w].stalled = x[w].stalled + 1
     else:
         if m[0].closures.count > m[0].closures.springs.count or m[0].rough == 1:
             read_back(m, w, c.y)
         if not unsettled:
-            x[w].phase = TRY
+            x[w].phase = AT_TRIAL
 
 
 @wp.func
-def after_try(t: Tableau, ask: Request, c: Course, w: int, rows: int):
+def after_try(t: Tableau, ask: Request, c: Course, w: int, rows: int) -> None:
     """Whether the result is good enough; if not, a shorter step is tried."""
     x = c.walk
     step = x[w].step
     x[w].steps = x[w].steps + 1
-    error = judge(t, c, w, rows, step, ask.rtol, ask.atol)
+    error = step_error(t, c, w, rows, step, ask.rtol, ask.atol)
     x[w].error = error
     if wp.isfinite(error) and (error <= real(1.0) or ask.fixed > real(0.0)):
-        x[w].phase = FINISH
+        x[w].phase = AT_FINISH
     elif ask.fixed > real(0.0) or step < real(1.0e-14) * (real(1.0) + wp.abs(x[w].now)):
-        x[w].phase = FAILED
+        x[w].phase = AT_FAILURE
         x[w].going = 0
     else:
-        c.count[REJECTED, w] = c.count[REJECTED, w] + 1
+        c.count[COUNT_REJECTED, w] = c.count[COUNT_REJECTED, w] + 1
         x[w].retry = 1
         x[w].h = next_size(t.order, step, error)
 
@@ -336,7 +336,7 @@ def after_finish(m: wp.array(dtype=Motion), t: Tableau, c: Course, w: int, rows:
         dense(t, c, w, rows, x[w].step, C)
     if m[0].rough == 0:
         return True
-    x[w].phase = LOOK
+    x[w].phase = AT_LOOK
     x[w].theta = QUARTER
     x[w].lo = real(0.0)
     x[w].hi = real(2.0)
@@ -364,11 +364,11 @@ def after_look(c: Course, w: int, g: real) -> bool:
 
 
 @wp.func
-def size_after(t: Tableau, ask: Request, c: Course, w: int):
+def size_after(t: Tableau, ask: Request, c: Course, w: int) -> None:
     """The size of the step after an accepted one."""
     x = c.walk
     step = x[w].step
-    if x[w].phase == SWITCH:
+    if x[w].phase == AT_SWITCH:
         x[w].h = step
         if ask.fixed > real(0.0):
             x[w].h = c.size[w]
@@ -380,17 +380,17 @@ def size_after(t: Tableau, ask: Request, c: Course, w: int):
 
 
 @wp.func
-def accept(m: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course, w: int, rows: int, C: wp.array3d(dtype=real)):
+def accept(m: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course, w: int, rows: int, C: wp.array3d(dtype=real)) -> None:
     """Take a step, or the part of it in which its modes hold; hand over the times asked for that it passed."""
     x = c.walk
     now = x[w].now
     step = x[w].step
     hi = x[w].hi
-    x[w].phase = TRY
+    x[w].phase = AT_TRIAL
     cut = real(1.0)
     if hi <= real(1.0) and m[0].rough == 1:  # the step ends where a mode does
         cut = hi
-        x[w].phase = SWITCH
+        x[w].phase = AT_SWITCH
         x[w].after = wp.min(x[w].after, now + hi * step)
         for r in range(rows):
             c.ahead[r, w] = horner(t, C, r, w, hi)
@@ -406,13 +406,13 @@ def accept(m: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course, w: in
     for r in range(rows):
         c.y[r, w] = c.ahead[r, w]
         c.K[0, r, w] = c.K[t.result, r, w]
-    unit(m, w, c.y, c.K)
-    c.count[ACCEPTED, w] = c.count[ACCEPTED, w] + 1
+    normalize_quaternions(m, w, c.y, c.K)
+    c.count[COUNT_ACCEPTED, w] = c.count[COUNT_ACCEPTED, w] + 1
     recorded = x[w].recorded
     if ask.keep == 1:
         c.marks[recorded, 0, w] = now
         c.marks[recorded, 1, w] = step
-        c.marks[recorded, 2, w] = real(c.count[REJECTED, w])
+        c.marks[recorded, 2, w] = real(c.count[COUNT_REJECTED, w])
         c.marks[recorded, 3, w] = cut
         recorded = recorded + 1
         x[w].recorded = recorded
@@ -425,13 +425,13 @@ def accept(m: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course, w: in
 
 
 @wp.func
-def take_up(ask: Request, c: Course, w: int):
+def take_up(ask: Request, c: Course, w: int) -> None:
     """Go on from where the last launch ended."""
     x = c.walk
     x[w].now = c.now[w]
     x[w].h = c.size[w]
     x[w].phase = c.phase[w]
-    x[w].target = c.count[TARGET, w]
+    x[w].target = c.count[COUNT_TARGET, w]
     x[w].hi = real(2.0)
     x[w].step = real(0.0)
     x[w].shape = 0
@@ -440,17 +440,17 @@ def take_up(ask: Request, c: Course, w: int):
     x[w].retry = 0
     x[w].stalled = 0
     x[w].theta = real(1.0)
-    x[w].going = int(c.now[w] < ask.end and c.phase[w] != FAILED)
+    x[w].going = int(c.now[w] < ask.end and c.phase[w] != AT_FAILURE)
 
 
 @wp.func
-def leave(c: Course, w: int):
+def store_walk(c: Course, w: int) -> None:
     """Leave what the next launch goes on from."""
     c.now[w] = c.walk[w].now
     c.size[w] = c.walk[w].h
     c.phase[w] = c.walk[w].phase
-    c.count[TARGET, w] = c.walk[w].target
-    c.count[RECORDED, w] = c.walk[w].recorded
+    c.count[COUNT_TARGET, w] = c.walk[w].target
+    c.count[COUNT_RECORDED, w] = c.walk[w].recorded
 
 
 def integrating(plain: bool) -> wp.Kernel:
@@ -458,7 +458,7 @@ def integrating(plain: bool) -> wp.Kernel:
     right_hand_side_of = plain_right_hand_side if plain else right_hand_side
 
     @wp.kernel(module="sharnir.ode" if plain else "sharnir.ode_rough")
-    def integrate(m: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course):
+    def integrate(m: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course) -> None:
         """Steps from c.y at c.now on; see `Request` for where a launch ends. The phase is FAILED where a step became too small.
 
         With friction or limits it goes SWITCH (modes that the state tells), STRIKE (after an impact), START (modes that the
@@ -471,45 +471,45 @@ def integrating(plain: bool) -> wp.Kernel:
         take_up(ask, c, w)
         while x[w].going == 1:
             phase = x[w].phase
-            if phase == TRY:
-                aim(m, ask, c, w)
+            if phase == AT_TRIAL:
+                choose_step(m, ask, c, w)
             first, last = stages(t, phase, x[w].shape)
             C = c.C[x[w].recorded]
             for s in range(first, last):
-                share = place(m, t, c, w, s, phase, x[w].step, x[w].theta, C)
-                if phase != SWITCH:
+                share = place_stage(m, t, c, w, s, phase, x[w].step, x[w].theta, C)
+                if phase != AT_SWITCH:
                     right_hand_side_of(m, w, s, x[w].now + share * x[w].step, c.K)
-                    if loops and phase == FINISH and s == t.result:
+                    if loops and phase == AT_FINISH and s == t.result:
                         read_back(m, w, c.ahead)
             unsettled = bool(False)
             g = real(0.0)
             if wp.static(not plain):
-                if phase == SWITCH:
-                    reclassify(m, w, real(1.0e-7) * largest_speed(m, c, w) + STILL)
+                if phase == AT_SWITCH:
+                    reclassify(m, w, real(1.0e-7) * largest_speed(m, c, w) + NO_SPEED)
                     read_back(m, w, c.y)
-                elif phase == STRIKE:
-                    strike(m, w)
+                elif phase == AT_IMPACT:
+                    speeds_after_impact(m, w)
                     if m[0].striking[w] == 0:
                         read_back(m, w, c.y)
-                elif phase == LOOK:
+                elif phase == AT_LOOK:
                     g = margin(m, w)
-                elif phase == START and m[0].rough == 1:
+                elif phase == AT_BEGIN and m[0].rough == 1:
                     unsettled = correct_modes(m, w)
             accepted = bool(False)
-            if phase == TRY:
+            if phase == AT_TRIAL:
                 after_try(t, ask, c, w, rows)
-            elif phase == FINISH:
+            elif phase == AT_FINISH:
                 accepted = after_finish(m, t, c, w, rows, C)
-            elif phase == LOOK:
+            elif phase == AT_LOOK:
                 accepted = after_look(c, w, g)
             else:
                 after_modes(m, c, w, unsettled)
             if accepted:
                 accept(m, t, ask, c, w, rows, C)
             if x[w].stalled > MOST_STALLED:
-                x[w].phase = FAILED
+                x[w].phase = AT_FAILURE
                 x[w].going = 0
-        leave(c, w)
+        store_walk(c, w)
 
     return integrate
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from sharnir.integrate.data import Motion
 from sharnir.integrate.events import check_events
 from sharnir.integrate.integrate import Options, check_drives, drives_for, first_of, run
 from sharnir.integrate.integrate import Trajectory as Trajectory
-from sharnir.integrate.methods import METHODS
+from sharnir.integrate.methods import INTEGRATION_METHODS
 from sharnir.model import assembly
 from sharnir.model.actuators import Axis
 from sharnir.model.joint_setting import disabled
@@ -85,7 +85,7 @@ def forward_dynamics(model: Any, q: Any, v: Any, tau: Any = None, *, gravity: Se
     t = links(model)
     single, n, (q, v, tau) = _states(t, q, v, tau)
     x = _load(t, n, q=q, v=v, tau=tau)
-    tables = t.bodies, t.joints, t.tree, t.closures, _gravity(t, gravity)
+    tables = t.joints, t.tree, t.closures, _gravity(t, gravity)
     _launch(forward_dynamics_kernel, t, n, *tables, x.q, x.v, x.tau, x.laws, x.tree, x.rows, x.a)
     a = x.a.numpy().T.astype(float)
     return np.asarray(a[0] if single else a)
@@ -217,50 +217,51 @@ def _body(t: Links, name: str) -> int:
     return t.model.body_names[name]
 
 
-def moved(model: Any, q: Any, step: Any) -> np.ndarray:
-    """Coordinates after a small motion `step` (nv,): q + step, a quaternion turned by its rotation vector."""
-    t = links(model)
-    q, step = np.array(q, float), np.asarray(step, float)
-    out: np.ndarray = q.copy()
+Ball = tuple[slice, slice]
+
+
+def _coordinates(t: Links) -> Iterator[tuple[slice, slice, Ball | None]]:
+    """Of each joint: its plain coordinates and their speeds; its quaternion and the speeds of that, None if it has none."""
     for k, kind in enumerate(t.kinds):
         at, v0, turns = int(t.q_start[k]), int(t.v_start[k]), len(kind.turns) if kind.v_size else 0  # a rod has none
         plain = kind.v_size - (3 if turns == 3 else 0)
-        out[..., at : at + plain] += step[..., v0 : v0 + plain]
-        if turns == 3:
-            p = slice(at + plain, at + plain + 4)
-            turned = quat_multiply(quat_exp(step[..., v0 + plain : v0 + plain + 3]), q[..., p])
-            out[..., p] = turned / np.linalg.norm(turned, axis=-1, keepdims=True)
+        p, w = at + plain, v0 + plain
+        yield slice(at, p), slice(v0, w), (slice(p, p + 4), slice(w, w + 3)) if turns == 3 else None
+
+
+def moved(model: Any, q: Any, step: Any) -> np.ndarray:
+    """Coordinates after a small motion `step` (nv,): q + step, a quaternion turned by its rotation vector."""
+    q, step = np.array(q, float), np.asarray(step, float)
+    out: np.ndarray = q.copy()
+    for at, by, ball in _coordinates(links(model)):
+        out[..., at] += step[..., by]
+        if ball is not None:
+            turned = quat_multiply(quat_exp(step[..., ball[1]]), q[..., ball[0]])
+            out[..., ball[0]] = turned / np.linalg.norm(turned, axis=-1, keepdims=True)
     return out
 
 
 def between(model: Any, q0: Any, q: Any) -> np.ndarray:
     """The motion (nv,) from coordinates q0 to q: `moved(model, q0, between(model, q0, q))` is q."""
-    t = links(model)
-    q0, q = np.asarray(q0, float), np.asarray(q, float)
+    t, q0, q = links(model), np.asarray(q0, float), np.asarray(q, float)
     out: np.ndarray = np.zeros((*np.broadcast_shapes(q0.shape, q.shape)[:-1], t.nv))
-    for k, kind in enumerate(t.kinds):
-        at, v0, turns = int(t.q_start[k]), int(t.v_start[k]), len(kind.turns) if kind.v_size else 0  # a rod has none
-        plain = kind.v_size - (3 if turns == 3 else 0)
-        out[..., v0 : v0 + plain] = q[..., at : at + plain] - q0[..., at : at + plain]
-        if turns == 3:
-            p = slice(at + plain, at + plain + 4)
-            out[..., v0 + plain : v0 + plain + 3] = quat_log(quat_multiply(q[..., p], quat_conjugate(q0[..., p])))
+    for at, by, ball in _coordinates(t):
+        out[..., by] = q[..., at] - q0[..., at]
+        if ball is not None:
+            out[..., ball[1]] = quat_log(quat_multiply(q[..., ball[0]], quat_conjugate(q0[..., ball[0]])))
     return out
 
 
 def rates(model: Any, q: Any, v: Any) -> np.ndarray:
     """q̇ (…, nq) of coordinates q at speeds v; of a quaternion ½ (ω, 0) ∘ p."""
-    t = links(model)
     q, v = np.asarray(q, float), np.asarray(v, float)
     out: np.ndarray = np.zeros_like(q)
-    for k, kind in enumerate(t.kinds):
-        at, v0, turns = int(t.q_start[k]), int(t.v_start[k]), len(kind.turns) if kind.v_size else 0  # a rod has none
-        plain = kind.v_size - (3 if turns == 3 else 0)
-        out[..., at : at + plain] = v[..., v0 : v0 + plain]
-        if turns == 3:
-            p = q[..., at + plain : at + plain + 4]
-            omega = np.concatenate([v[..., v0 + plain : v0 + plain + 3], np.zeros((*p.shape[:-1], 1))], -1)
-            out[..., at + plain : at + plain + 4] = 0.5 * quat_multiply(omega, p)
+    for at, by, ball in _coordinates(links(model)):
+        out[..., at] = v[..., by]
+        if ball is not None:
+            p = q[..., ball[0]]
+            omega = np.concatenate([v[..., ball[1]], np.zeros((*p.shape[:-1], 1))], -1)
+            out[..., ball[0]] = 0.5 * quat_multiply(omega, p)
     return out
 
 
@@ -465,8 +466,8 @@ def integrate(
 
 
 def _check_options(method: str, **numbers: Any) -> None:
-    if method not in METHODS:
-        raise SimulationError(f"integrate: method is one of {', '.join(map(repr, METHODS))}, got {method!r}")
+    if method not in INTEGRATION_METHODS:
+        raise SimulationError(f"integrate: method is one of {', '.join(map(repr, INTEGRATION_METHODS))}, got {method!r}")
     if method == "rk4" and numbers["step"] is None:
         raise SimulationError("integrate: rk4 has no error estimate and needs step=")
     for what, number in numbers.items():

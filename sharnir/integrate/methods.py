@@ -242,7 +242,7 @@ RK45_DENSE = {
 
 RK4_STAGES: list[dict[int, float]] = [{}, {0: 0.5}, {1: 0.5}, {2: 1.0}, {0: 1 / 6, 1: 1 / 3, 2: 1 / 3, 3: 1 / 6}]
 
-METHODS = {
+INTEGRATION_METHODS = {
     "dop853": Method("dop853", 8, 7, 12, DOP853_STAGES, DOP853_ERROR_5, DOP853_ERROR_3, DOP853_DENSE),
     "rk45": Method("rk45", 5, 4, 6, RK45_STAGES, RK45_ERROR, dense=[RK45_DENSE]),
     "rk4": Method("rk4", 4, 0, 4, RK4_STAGES),

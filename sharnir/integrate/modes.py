@@ -2,7 +2,7 @@
 
 Between changes of mode the motion is smooth. A group of axes that friction holds is locked; one that slides is pushed against
 its speed. An axis at its limit is locked too. `margin` is positive as long as the modes hold, `reclassify` and `correct_modes`
-find those that hold next, `strike` the speeds after an impact:
+find those that hold next, `speeds_after_impact` the speeds after an impact:
 
 Functions are given an array m of one `Motion` and read m[0] in place: a copy of so large a structure costs time, most of all the
 compiler's.
@@ -15,24 +15,24 @@ import warp as wp
 
 from sharnir.core.spatial import exp_quat
 from sharnir.core.types import mat66, quat, real, vec3, vec6
-from sharnir.engine.articulated.loop_rows import clear_push, respond, row_rate, solve_rows
+from sharnir.engine.articulated.loop_rows import clear_row_forces, row_rate, solve_rows, tree_response
 from sharnir.engine.articulated.matrices import small_inverse
 from sharnir.engine.articulated.passes import base_acceleration, left_over
 from sharnir.integrate.data import BEGUN, Motion
-from sharnir.integrate.forces import axis_speed, friction_force, has_friction, limit_gaps, limited, row_bend
+from sharnir.integrate.forces import friction_force, has_friction, has_limit, limit_gaps, row_bend, speed_of_coordinate
 from sharnir.laws.solve import friction_3d
 
 MOST_TRIES = wp.constant(400)  # to find the modes at one time
-TOGETHER = wp.constant(10)  # tries in which all wrong modes change at once; after them one by one, in order
+TRIES_TOGETHER = wp.constant(10)  # tries in which all wrong modes change at once; after them one by one, in order
 AIMED = wp.constant(real(1.0e-9))  # a heading that is off by less is right
-STOPS = wp.constant(real(1.0e-8))  # m/s, rad/s: a vector that slows down to it stops
-STILL = wp.constant(real(1.0e-9))  # m/s, rad/s: no speed
-DRIFTS = wp.constant(real(1.0e-6))  # m, rad, m/s, rad/s: so far a limit in touch may have come off by rounding
+STOPPING_SPEED = wp.constant(real(1.0e-8))  # m/s, rad/s: a vector that slows down to it stops
+NO_SPEED = wp.constant(real(1.0e-9))  # m/s, rad/s: no speed
+LIMIT_DRIFT = wp.constant(real(1.0e-6))  # m, rad, m/s, rad/s: so far a limit in touch may have come off by rounding
 GRAZES = wp.constant(real(1.0e-12))  # m/s, rad/s past zero that do not yet count as a change of mode
-PASSED = wp.constant(real(1.0e-13))  # m, rad: nor is this, past a limit
-TOUCHING = wp.constant(real(1.0e-9))  # m, rad: at a limit
+PAST_LIMIT = wp.constant(real(1.0e-13))  # m, rad: nor is this, past a limit
+AT_LIMIT_GAP = wp.constant(real(1.0e-9))  # m, rad: at a limit
 BOUNCE = wp.constant(real(1.0e-11))  # m, rad: one that would rise less is none
-PUSHED = wp.constant(real(1.0e-11))  # m/s², rad/s²: no acceleration
+NO_ACCELERATION = wp.constant(real(1.0e-11))  # m/s², rad/s²: no acceleration
 
 
 # ---- modes ------------------------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def limit_rows(m: wp.array(dtype=Motion), j: int, w: int) -> mat66:
     rows = mat66()
     for x in range(m[0].joints.v_size[j]):
         side = m[0].touch[m[0].joints.v_start[j] + x, w]
-        if side != 0 and limited(m, j, x, w):
+        if side != 0 and has_limit(m, j, x, w):
             _low, _high, g = limit_gaps(m, j, x, w)
             rows[x] = g * real(side)
     return rows
@@ -141,7 +141,7 @@ def ahead(m: wp.array(dtype=Motion), j: int, head: int, w: int, u: wp.array2d(dt
 
 
 @wp.func
-def members(m: wp.array(dtype=Motion), j: int, head: int):
+def members(m: wp.array(dtype=Motion), j: int, head: int) -> tuple[int, wp.vec3i]:
     """How many axes a group has, and which of the joint's they are."""
     index = wp.vec3i(0, 0, 0)
     count = int(0)
@@ -184,8 +184,8 @@ def margin(m: wp.array(dtype=Motion), w: int) -> real:
                         least = wp.min(least, ahead(m, j, x, w, m[0].v) + GRAZES)
                         count, _index = members(m, j, x)
                         if count > 1 and m[0].departs[at, w] == 0:
-                            least = wp.min(least, group_speed(m, j, x, w) - STOPS)
-                if limited(m, j, x, w):
+                            least = wp.min(least, group_speed(m, j, x, w) - STOPPING_SPEED)
+                if has_limit(m, j, x, w):
                     low, high, _g = limit_gaps(m, j, x, w)
                     if m[0].touch[at, w] != 0:
                         room = real(0.0)
@@ -193,21 +193,21 @@ def margin(m: wp.array(dtype=Motion), w: int) -> real:
                             room = hold
                         least = wp.min(least, push[x] + room + slack(hold, F))
                     else:
-                        least = wp.min(least, wp.min(low, high) + PASSED)
+                        least = wp.min(least, wp.min(low, high) + PAST_LIMIT)
     return least
 
 
 @wp.func
-def meet_limit(m: wp.array(dtype=Motion), j: int, x: int, w: int):
+def meet_limit(m: wp.array(dtype=Motion), j: int, x: int, w: int) -> None:
     """An axis at its limit: touching or striking it, moved onto it exactly; `wanted` is the change of speed that is due."""
     v0 = m[0].joints.v_start[j]
     at = v0 + x
     low, high, g = limit_gaps(m, j, x, w)
-    near = TOUCHING
-    slow = STILL
+    near = AT_LIMIT_GAP
+    slow = NO_SPEED
     if m[0].touch[at, w] != 0:
-        near = DRIFTS
-        slow = DRIFTS
+        near = LIMIT_DRIFT
+        slow = LIMIT_DRIFT
     side = real(0.0)
     if low <= near:
         side = real(1.0)
@@ -217,7 +217,7 @@ def meet_limit(m: wp.array(dtype=Motion), j: int, x: int, w: int):
     m[0].wanted[at, w] = real(0.0)
     if side == real(0.0):
         return
-    u = axis_speed(m, j, g, w)
+    u = speed_of_coordinate(m, j, g, w)
     m[0].wanted[at, w] = -u
     if u * side > slow:
         return
@@ -225,14 +225,14 @@ def meet_limit(m: wp.array(dtype=Motion), j: int, x: int, w: int):
     if u * side < -slow:
         back = -m[0].axes.restitution[at, w] * u
         fall = -limit_accelerates(m, j, x, g, w) * side
-        if back * back < real(2.0) * fall * BOUNCE or wp.abs(back) < STILL:
+        if back * back < real(2.0) * fall * BOUNCE or wp.abs(back) < NO_SPEED:
             back = real(0.0)
         m[0].wanted[at, w] = back - u
         m[0].striking[w] = 1
 
 
 @wp.func
-def move_onto_limits(m: wp.array(dtype=Motion), j: int, w: int):
+def move_onto_limits(m: wp.array(dtype=Motion), j: int, w: int) -> None:
     """Bring a joint exactly onto the limits that it touches, and inside those that it leaves."""
     n = m[0].joints.v_size[j]
     v0 = m[0].joints.v_start[j]
@@ -241,7 +241,7 @@ def move_onto_limits(m: wp.array(dtype=Motion), j: int, w: int):
     gaps = vec6()
     any = bool(False)
     for x in range(n):
-        if limited(m, j, x, w):
+        if has_limit(m, j, x, w):
             low, high, g = limit_gaps(m, j, x, w)
             if m[0].touch[v0 + x, w] == 1 or (m[0].touch[v0 + x, w] == 0 and low < real(0.0)):
                 rows[x] = g
@@ -267,7 +267,7 @@ def move_onto_limits(m: wp.array(dtype=Motion), j: int, w: int):
 
 
 @wp.func
-def rest_on_limits(m: wp.array(dtype=Motion), j: int, w: int):
+def rest_on_limits(m: wp.array(dtype=Motion), j: int, w: int) -> None:
     """Take what is left of a joint's speeds along the limits that it touches."""
     n = m[0].joints.v_size[j]
     v0 = m[0].joints.v_start[j]
@@ -281,7 +281,7 @@ def rest_on_limits(m: wp.array(dtype=Motion), j: int, w: int):
 
 
 @wp.func
-def meet_friction(m: wp.array(dtype=Motion), j: int, head: int, w: int, slow: real):
+def meet_friction(m: wp.array(dtype=Motion), j: int, head: int, w: int, slow: real) -> None:
     """A friction group that rests is held, one that moves slides."""
     v0 = m[0].joints.v_start[j]
     n = m[0].joints.v_size[j]
@@ -289,9 +289,9 @@ def meet_friction(m: wp.array(dtype=Motion), j: int, head: int, w: int, slow: re
     size = group_speed(m, j, head, w)
     begins = m[0].departs[v0 + head, w] == 1 and size < real(1.0e3) * BEGUN
     turned_back = ahead(m, j, head, w, m[0].v) <= real(0.0)
-    stops = size <= STILL
+    stops = size <= NO_SPEED
     if count > 1:
-        stops = size <= real(1.01) * STOPS or (turned_back and (size <= slow or (begins and size <= BEGUN)))
+        stops = size <= real(1.01) * STOPPING_SPEED or (turned_back and (size <= slow or (begins and size <= BEGUN)))
     for y in range(head, n):
         at = v0 + y
         if m[0].axes.group[at] == head:
@@ -304,8 +304,8 @@ def meet_friction(m: wp.array(dtype=Motion), j: int, head: int, w: int, slow: re
 
 
 @wp.func
-def reclassify(m: wp.array(dtype=Motion), w: int, slow: real):
-    """Modes that the state itself tells: what has come to rest may be held, what has reached a limit touches or strikes it.
+def reclassify(m: wp.array(dtype=Motion), w: int, slow: real) -> None:
+    """Modes that follow from the state itself: what has come to rest may be held, what has reached a limit touches or strikes it.
 
     `slow` is the speed below which a vector that turns back counts as at rest: it passes near zero, not through it.
     """
@@ -315,7 +315,7 @@ def reclassify(m: wp.array(dtype=Motion), w: int, slow: real):
         j = m[0].tree.joint[i]
         if j < m[0].own:
             for x in range(m[0].joints.v_size[j]):
-                if limited(m, j, x, w):
+                if has_limit(m, j, x, w):
                     meet_limit(m, j, x, w)
     for j in range(m[0].own):
         move_onto_limits(m, j, w)
@@ -328,7 +328,7 @@ def reclassify(m: wp.array(dtype=Motion), w: int, slow: real):
 
 
 @wp.func
-def release(m: wp.array(dtype=Motion), j: int, head: int, w: int, F: vec6):
+def release_group(m: wp.array(dtype=Motion), j: int, head: int, w: int, F: vec6) -> None:
     """Let a held group go, against what held it."""
     v0 = m[0].joints.v_start[j]
     size = group_size(m, j, head, F)
@@ -345,12 +345,12 @@ def rests(m: wp.array(dtype=Motion), j: int, head: int, w: int) -> bool:
 
 
 @wp.func
-def push_axis(m: wp.array(dtype=Motion), at: int, w: int):
+def push_axis(m: wp.array(dtype=Motion), at: int, w: int) -> None:
     """Accelerations of the axes per unit of force on one of them: `response` with loops cut, probe.y what closing them adds."""
     rows = m[0].closures.count - m[0].closures.springs.count
-    clear_push(m[0].joints, m[0].tree, m[0].probe, w, 0, m[0].tree.count)
+    clear_row_forces(m[0].joints, m[0].tree, m[0].probe, w, 0, m[0].tree.count)
     m[0].probe.u[at, w] = real(1.0)
-    respond(m[0].joints, m[0].tree, m[0].probe, m[0].work, w, 0, m[0].tree.count)
+    tree_response(m[0].joints, m[0].tree, m[0].probe, m[0].work, w, 0, m[0].tree.count)
     for i in range(m[0].nv):
         m[0].response[i, w] = m[0].probe.y[i, w]
     if rows > 0:
@@ -369,7 +369,7 @@ def depart(m: wp.array(dtype=Motion), j: int, head: int, w: int) -> bool:
     count, index = members(m, j, head)
     hold = friction_force(m, j, v0 + head, w, real(0.0), True)
     force = friction_force(m, j, v0 + head, w, real(0.0), False)
-    if m[0].tries[w] > 3 * TOGETHER:
+    if m[0].tries[w] > 3 * TRIES_TOGETHER:
         hold = force  # where holding one lets another go in a circle, what broke loose stays loose
     W = wp.identity(n=3, dtype=real)
     b = vec3(real(0.0))
@@ -420,15 +420,15 @@ def correct_limit(m: wp.array(dtype=Motion), j: int, x: int, w: int, push: real,
         m[0].touch[at, w] = 0
         return True
     side = int(0)
-    if low <= TOUCHING:
+    if low <= AT_LIMIT_GAP:
         side = 1
-    elif high <= TOUCHING:
+    elif high <= AT_LIMIT_GAP:
         side = -1
     if side == 0:
         return False
-    u = axis_speed(m, j, g, w)
+    u = speed_of_coordinate(m, j, g, w)
     fall = -limit_accelerates(m, j, x, g, w) * real(side)
-    if fall <= PUSHED or (wp.abs(u) > STILL and u * u > real(2.0) * fall * BOUNCE):
+    if fall <= NO_ACCELERATION or (wp.abs(u) > NO_SPEED and u * u > real(2.0) * fall * BOUNCE):
         return False
     m[0].touch[at, w] = side
     rest_on_limits(m, j, w)
@@ -448,7 +448,7 @@ def correct_modes(m: wp.array(dtype=Motion), w: int) -> bool:
         for x in range(m[0].joints.v_size[j]):
             at = m[0].joints.v_start[j] + x
             if m[0].axes.group[at] == x and has_friction(m, at, w) and rests(m, j, x, w):
-                if not (changed and m[0].tries[w] > TOGETHER):
+                if not (changed and m[0].tries[w] > TRIES_TOGETHER):
                     if depart(m, j, x, w):
                         changed = True
     if changed:
@@ -465,22 +465,22 @@ def correct_modes(m: wp.array(dtype=Motion), w: int) -> bool:
                 push = limit_forces(m, j, w, F)
             for x in range(n):
                 at = v0 + x
-                if limited(m, j, x, w) and not (changed and m[0].tries[w] > TOGETHER):
+                if has_limit(m, j, x, w) and not (changed and m[0].tries[w] > TRIES_TOGETHER):
                     if correct_limit(m, j, x, w, push[x], F):
                         changed = True
                 rubs = m[0].axes.group[at] == x and has_friction(m, at, w) and (n > 1 or m[0].touch[at, w] == 0)
-                if rubs and not (changed and m[0].tries[w] > TOGETHER):
+                if rubs and not (changed and m[0].tries[w] > TRIES_TOGETHER):
                     if m[0].held[at, w] == 1:
                         hold = friction_force(m, j, at, w, real(0.0), True)
                         need = limit_share(m, j, w, F)
                         if group_size(m, j, x, need) > hold + real(0.5) * slack(hold, F):
-                            release(m, j, x, w, need)
+                            release_group(m, j, x, w, need)
                             changed = True
     return changed
 
 
 @wp.func
-def strike(m: wp.array(dtype=Motion), w: int):
+def speeds_after_impact(m: wp.array(dtype=Motion), w: int) -> None:
     """Speeds after an impact, from the changes in a.
 
     No limit pulls, and none is left slower than it asks for: until that is so, they let go or hold, and the impact is redone.
@@ -495,20 +495,20 @@ def strike(m: wp.array(dtype=Motion), w: int):
                 push = limit_forces(m, j, w, lock_force(m, i, w))
             for x in range(m[0].joints.v_size[j]):
                 at = m[0].joints.v_start[j] + x
-                if limited(m, j, x, w) and not (changed and m[0].tries[w] > TOGETHER):
+                if has_limit(m, j, x, w) and not (changed and m[0].tries[w] > TRIES_TOGETHER):
                     low, high, g = limit_gaps(m, j, x, w)
                     if m[0].touch[at, w] != 0:
                         if push[x] < real(0.0):
                             m[0].touch[at, w] = 0
                             changed = True
-                    elif wp.min(low, high) <= TOUCHING:
+                    elif wp.min(low, high) <= AT_LIMIT_GAP:
                         side = int(1)
                         if high < low:
                             side = -1
                         change = real(0.0)
                         for y in range(m[0].joints.v_size[j]):
                             change = change + g[y] * m[0].a[m[0].joints.v_start[j] + y, w]
-                        if (change - m[0].wanted[at, w]) * real(side) < real(-0.5) * STILL:
+                        if (change - m[0].wanted[at, w]) * real(side) < real(-0.5) * NO_SPEED:
                             m[0].touch[at, w] = side
                             changed = True
     if not changed:

@@ -16,13 +16,13 @@ from typing import Any
 
 from sharnir.errors import SceneError
 
-LONGEST = 500
+MAX_CHARACTERS = 500
 """Characters of an expression, at most."""
 
 _MATHS = (
     "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sqrt", "exp", "log", "hypot", "radians", "degrees", "floor", "ceil",
 )  # fmt: skip
-FUNCTIONS: dict[str, Callable[..., Any]] = {name: getattr(math, name) for name in _MATHS} | {
+ALLOWED_FUNCTIONS: dict[str, Callable[..., Any]] = {name: getattr(math, name) for name in _MATHS} | {
     "abs": abs, "min": min, "max": max, "round": round,
 }  # fmt: skip
 CONSTANTS = {"pi": math.pi, "tau": math.tau, "inf": math.inf}
@@ -41,8 +41,8 @@ _BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 def evaluate(text: str, names: Mapping[str, Any]) -> Any:
     """The value of an expression over names and the functions above; a SceneError says what is wrong with it."""
     text = text.strip()
-    if len(text) > LONGEST:
-        raise SceneError(f"an expression has at most {LONGEST} characters, got {len(text)}")
+    if len(text) > MAX_CHARACTERS:
+        raise SceneError(f"an expression has at most {MAX_CHARACTERS} characters, got {len(text)}")
     try:
         tree = ast.parse(text, mode="eval")
         return _value(tree.body, names)
@@ -99,9 +99,9 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
             return [_value(part, names) for part in parts]
         case ast.Subscript(value=of, slice=at):
             return _item(_value(of, names), _value(at, names))
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
-            return FUNCTIONS[name](*(_number(_value(a, names)) for a in args))
-    raise SceneError(f"allowed are numbers, names, + - * / // % **, comparisons, lists and {', '.join(FUNCTIONS)}")
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in ALLOWED_FUNCTIONS:
+            return ALLOWED_FUNCTIONS[name](*(_number(_value(a, names)) for a in args))
+    raise SceneError(f"allowed are numbers, names, + - * / // % **, comparisons, lists and {', '.join(ALLOWED_FUNCTIONS)}")
 
 
 def _named(name: str, names: Mapping[str, Any]) -> Any:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import json
 import struct
-import time
 import zlib
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,14 +26,13 @@ import numpy as np
 
 from sharnir.core.bounded_json import Message
 from sharnir.core.bounded_json import decode as decode_message
-from sharnir.core.spatial import quat_rotate
 from sharnir.errors import SimulationError
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
-MAGIC, VERSION = b"SHFR", 1
-HEADER = struct.Struct("<4sHHQddIIIIIIII")
-NAMES = 1 << 26  # bytes of the names of a layout, at most
+FRAME_MAGIC, FRAME_VERSION = b"SHFR", 1
+FRAME_HEADER = struct.Struct("<4sHHQddIIIIIIII")
+MAX_NAME_BYTES = 1 << 26  # bytes of the names of a layout, at most
 
 
 @dataclass(frozen=True)
@@ -58,12 +56,12 @@ class Layout:
 
 def read_layout(data: str | bytes | memoryview) -> Layout:
     """The names that `Layout.to_json` wrote; a MessageError where they are none."""
-    given = decode_message(data, max_bytes=NAMES)
-    bodies, ropes = (tuple(given.texts(word, NAMES, NAMES)) for word in ("bodies", "ropes"))
+    given = decode_message(data, max_bytes=MAX_NAME_BYTES)
+    bodies, ropes = (tuple(given.texts(word, MAX_NAME_BYTES, MAX_NAME_BYTES)) for word in ("bodies", "ropes"))
     channels = []
-    for item in given.items("channels", NAMES):
+    for item in given.items("channels", MAX_NAME_BYTES):
         each = Message(item if isinstance(item, dict) else {})
-        channels.append((each.text("name", longest=NAMES), tuple(each.texts("values", NAMES, NAMES))))
+        channels.append((each.text("name", longest=MAX_NAME_BYTES), tuple(each.texts("values", MAX_NAME_BYTES, MAX_NAME_BYTES))))
     return Layout(bodies, ropes, tuple(channels))
 
 
@@ -91,19 +89,19 @@ class Frame:
         parts = [poses.astype("<f4"), self.counts.astype("<u4"), self.points.astype("<f4"), self.channels.astype("<f4")]
         body = b"".join(part.tobytes() for part in parts)
         head = (
-            MAGIC, VERSION, HEADER.size, self.step, self.time, self.wall, len(poses), len(self.counts), len(self.points),
-            len(self.channels), HEADER.size + len(body), layout.check, int(self.paused), zlib.crc32(body),
+            FRAME_MAGIC, FRAME_VERSION, FRAME_HEADER.size, self.step, self.time, self.wall, len(poses), len(self.counts),
+            len(self.points), len(self.channels), FRAME_HEADER.size + len(body), layout.check, int(self.paused), zlib.crc32(body),
         )  # fmt: skip
-        return HEADER.pack(*head) + body
+        return FRAME_HEADER.pack(*head) + body
 
 
 def decode(data: bytes | memoryview) -> tuple[Frame, int]:
     """A frame from bytes, and the check of its layout; an error where they are none, or damaged."""
-    if len(data) < HEADER.size:
-        raise SimulationError(f"frame: at least {HEADER.size} bytes, got {len(data)}")
-    magic, version, head, step, t, wall, n, r, m, c, size, layout, flags, check = HEADER.unpack_from(data)
-    if magic != MAGIC or version != VERSION or head != HEADER.size:
-        raise SimulationError(f"frame: begins with {MAGIC!r}, version {VERSION}; got {magic!r}, version {version}")
+    if len(data) < FRAME_HEADER.size:
+        raise SimulationError(f"frame: at least {FRAME_HEADER.size} bytes, got {len(data)}")
+    magic, version, head, step, t, wall, n, r, m, c, size, layout, flags, check = FRAME_HEADER.unpack_from(data)
+    if magic != FRAME_MAGIC or version != FRAME_VERSION or head != FRAME_HEADER.size:
+        raise SimulationError(f"frame: begins with {FRAME_MAGIC!r}, version {FRAME_VERSION}; got {magic!r}, version {version}")
     if size != len(data) or size != head + 28 * n + 4 * r + 12 * m + 4 * c or zlib.crc32(data[head:]) != check:
         raise SimulationError(f"frame: damaged ({len(data)} bytes, {size} announced)")
     poses = np.frombuffer(data, "<f4", 7 * n, head).reshape(n, 7).astype(float)
@@ -113,35 +111,3 @@ def decode(data: bytes | memoryview) -> tuple[Frame, int]:
     if counts.sum() != m:
         raise SimulationError(f"frame: damaged ({m} points of ropes, {counts.sum()} announced)")
     return Frame(t, step, wall, poses[:, :3], poses[:, 3:], points, counts, channels, bool(flags & 1)), layout
-
-
-class Camera:
-    """Takes frames of one world of a simulation; `layout` names what they hold. The world itself is body 0 of the model and is
-    left out.
-    """
-
-    def __init__(self, sim: Owner, world: int = 0) -> None:
-        if not (isinstance(world, int) and 0 <= world < sim.worlds):
-            raise SimulationError(f"frames: world is a number from 0 to {sim.worlds - 1}, got {world!r}")
-        self._sim, self._world = sim, world
-        ropes = sim.model.ropes
-        self._ropes = [] if ropes is None else [(int(ropes.first[k]), bool(ropes.flip[k])) for k in ropes.names.values()]
-        names = sorted(sim.model.body_names, key=sim.model.body_names.__getitem__)
-        self.layout = Layout(tuple(names[1:]), () if ropes is None else tuple(ropes.names))
-        self._none = np.zeros((0, 3)), np.zeros(0, int)
-
-    def take(self, step: int = 0, paused: bool = False, channels: np.ndarray | None = None) -> Frame:
-        """Where everything is now."""
-        sim, w = self._sim, self._world
-        turn = np.array(sim._moving.rotation[1:, w], float)
-        place = sim._moving.position[1:, w] - quat_rotate(turn, sim.model.com[1:])
-        points, counts = self._none
-        if self._ropes:
-            position, used = sim._rope_moving.position, sim._rope_moving.segments
-            rows = []
-            for k, (first, flipped) in enumerate(self._ropes):
-                own = position[first : first + int(used[k, w]) + 1, w]
-                rows.append(own[::-1] if flipped else own)
-            points, counts = np.concatenate(rows).astype(float), np.array([len(own) for own in rows])
-        values = np.zeros(0) if channels is None else channels
-        return Frame(sim.time, step, time.time(), place, turn, points, counts, values, paused)

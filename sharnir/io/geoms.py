@@ -14,18 +14,18 @@ from sharnir.errors import SceneError
 from sharnir.geometry.shapes import Array, Box, Capsule, Cylinder, Ellipsoid, Mesh, Shape, Sphere
 from sharnir.io.meshes import Drawing, Skin
 
-PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)
+GEOM_PLANE, GEOM_HFIELD, GEOM_SPHERE, GEOM_CAPSULE, GEOM_ELLIPSOID, GEOM_CYLINDER, GEOM_BOX, GEOM_MESH = range(8)
 MAKERS: dict[int, Callable[[Any], Callable[..., Shape]]] = {
-    SPHERE: lambda s: lambda **k: Sphere(s[0], **k),
-    CAPSULE: lambda s: lambda **k: Capsule(s[0], 2 * s[1], **k),
-    ELLIPSOID: lambda s: lambda **k: Ellipsoid(s[0], s[1], s[2], **k),
-    CYLINDER: lambda s: lambda **k: Cylinder(s[0], 2 * s[1], **k),
-    BOX: lambda s: lambda **k: Box(2 * s[0], 2 * s[1], 2 * s[2], **k),
+    GEOM_SPHERE: lambda s: lambda **k: Sphere(s[0], **k),
+    GEOM_CAPSULE: lambda s: lambda **k: Capsule(s[0], 2 * s[1], **k),
+    GEOM_ELLIPSOID: lambda s: lambda **k: Ellipsoid(s[0], s[1], s[2], **k),
+    GEOM_CYLINDER: lambda s: lambda **k: Cylinder(s[0], 2 * s[1], **k),
+    GEOM_BOX: lambda s: lambda **k: Box(2 * s[0], 2 * s[1], 2 * s[2], **k),
 }
 """Shapes of a geom's sizes (half lengths there, full ones here), by its type."""
 CLASSES = 31
 """Kinds of geoms that groups can tell apart: bits of a group."""
-PLAIN = (1, 1, -1, -1)
+PLAIN_GEOM = (1, 1, -1, -1)
 """Kind of a geom with MuJoCo's defaults, as of whatever a user adds to the scene: group 1."""
 Kind = tuple[int, int, int, int]  # contype, conaffinity, body if pairs of its geoms are excluded, geom if it has pairs of its own
 
@@ -74,7 +74,7 @@ class Rules:
         """Number the kinds of geoms that may touch others."""
         self._marked = {b for pair in self.by_kind for b in pair}
         self._paired = {g for pair in self.pairs for g in pair}
-        self.kinds: dict[Kind, int] = {PLAIN: 0}
+        self.kinds: dict[Kind, int] = {PLAIN_GEOM: 0}
         for g in range(self.m.ngeom):
             kind = self.kind(g)
             if kind[:2] != (0, 0) or kind[3] >= 0:
@@ -111,7 +111,7 @@ class Rules:
     def collides(self, g: int) -> bool:
         """Whether a geom may touch anything, of the file or of what a user adds."""
         kind = self.kind(g)
-        return self.meet(kind, PLAIN) or any(self.meet(kind, other) for other in self.kinds)
+        return self.meet(kind, PLAIN_GEOM) or any(self.meet(kind, other) for other in self.kinds)
 
     def group(self, g: int) -> tuple[int, int]:
         """(bits, mask): its kind, and those that it touches."""
@@ -208,11 +208,11 @@ class Geoms:
         if kind in MAKERS:
             shape = MAKERS[kind]([float(v) for v in m.geom_size[g]])(**at)
             return shape, shape
-        if kind == MESH and self.meshes:
+        if kind == GEOM_MESH and self.meshes:
             return self.mesh(g, at)
-        if kind == MESH:
+        if kind == GEOM_MESH:
             return None, None
-        if kind not in (PLANE, HFIELD) or self.m.body_weldid[m.geom_bodyid[g]] != 0:
+        if kind not in (GEOM_PLANE, GEOM_HFIELD) or self.m.body_weldid[m.geom_bodyid[g]] != 0:
             self.made.note(f"geom {name!r} is left out: a shape without a counterpart, or a plane on a body that moves")
         return None, None
 
@@ -244,13 +244,13 @@ class Geoms:
         for i in (k for k in range(m.nbody) if m.body_weldid[k] == 0):
             own = [g for g in range(m.ngeom) if int(m.geom_bodyid[g]) == i]
             for g in own:
-                if int(m.geom_type[g]) == PLANE and self.rules.collides(g):
+                if int(m.geom_type[g]) == GEOM_PLANE and self.rules.collides(g):
                     normal = self.d.geom_xmat[g].reshape(3, 3)[:, 2]
                     height = float(normal @ self.d.geom_xpos[g])
                     made.scene.add_ground(height, normal=normal.copy(), material=self.material(g), group=self.group(g))
-                if int(m.geom_type[g]) == HFIELD:
+                if int(m.geom_type[g]) == GEOM_HFIELD:
                     self.add_terrain(g)
-            if any(int(m.geom_type[g]) not in (PLANE, HFIELD) for g in own):
+            if any(int(m.geom_type[g]) not in (GEOM_PLANE, GEOM_HFIELD) for g in own):
                 position, rotation = made.pose(i)
                 name = self.fixed[i] = made.new(made.name("body", i) if i else "world geoms", "body")
                 content = self.of_body([i], position, rotation)
@@ -324,7 +324,7 @@ class Geoms:
     def owner(self, g: int) -> str:
         """The body here to which a geom belongs."""
         body = int(self.m.geom_bodyid[g])
-        if int(self.m.geom_type[g]) == PLANE:
+        if int(self.m.geom_type[g]) == GEOM_PLANE:
             return str(self.made.body(body))
         return self.terrains.get(g) or self.fixed.get(body) or str(self.made.body(body))
 

@@ -16,9 +16,9 @@ from typing import Any, BinaryIO
 from sharnir.core.extras import need
 from sharnir.errors import SimulationError
 
-MAGIC = b"\x89MCAP0\r\n"
-HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX, CHUNK_INDEX = range(1, 9)
-ATTACHMENT, ATTACHMENT_INDEX, STATISTICS, METADATA, METADATA_INDEX, SUMMARY_OFFSET, DATA_END = range(9, 16)
+MCAP_MAGIC = b"\x89MCAP0\r\n"
+OP_HEADER, OP_FOOTER, OP_SCHEMA, OP_CHANNEL, OP_MESSAGE, OP_CHUNK, OP_MESSAGE_INDEX, OP_CHUNK_INDEX = range(1, 9)
+OP_ATTACHMENT, OP_ATTACHMENT_INDEX, OP_STATISTICS, OP_METADATA, OP_METADATA_INDEX, OP_SUMMARY_OFFSET, OP_DATA_END = range(9, 16)
 MAX_UNPACKED = 1 << 28  # bytes that a file's messages may take, where it is small
 MAX_RATIO = 64  # times the size of the file, where it is large
 MAX_WINDOW = 1 << 27  # bytes that the unpacking of a chunk looks back
@@ -53,7 +53,7 @@ class Writer:
         self._chunks: list[bytes] = []
         self._indices: list[tuple[int, bytes]] = []
         self._span = [0, 0]
-        self._put(MAGIC + record(HEADER, _text("") + _text(library)))
+        self._put(MCAP_MAGIC + record(OP_HEADER, _text("") + _text(library)))
 
     def _put(self, data: bytes) -> int:
         at = self._at
@@ -68,27 +68,27 @@ class Writer:
         if schema is not None:
             number = len(self._schemas) + 1
             name, kind, text = schema
-            self._schemas.append(record(SCHEMA, struct.pack("<H", number) + _text(name) + _text(kind) + _text(text)))
+            self._schemas.append(record(OP_SCHEMA, struct.pack("<H", number) + _text(name) + _text(kind) + _text(text)))
             self._put(self._schemas[-1])
         channel = len(self._channels) + 1
         content = struct.pack("<HH", channel, number) + _text(topic) + _text(encoding) + _map({})
-        self._channels.append(record(CHANNEL, content))
+        self._channels.append(record(OP_CHANNEL, content))
         self._put(self._channels[-1])
         return channel
 
     def add_metadata(self, name: str, values: dict[str, str]) -> None:
         """Words about the file."""
-        data = record(METADATA, _text(name) + _map(values))
+        data = record(OP_METADATA, _text(name) + _map(values))
         at = self._put(data)
-        self._indices.append((METADATA_INDEX, struct.pack("<QQ", at, len(data)) + _text(name)))
+        self._indices.append((OP_METADATA_INDEX, struct.pack("<QQ", at, len(data)) + _text(name)))
 
     def add_attachment(self, name: str, kind: str, data: bytes, when: int) -> None:
         """A file within the file."""
         content = struct.pack("<QQ", when, when) + _text(name) + _text(kind) + struct.pack("<Q", len(data)) + data
-        whole = record(ATTACHMENT, content + struct.pack("<I", zlib.crc32(content)))
+        whole = record(OP_ATTACHMENT, content + struct.pack("<I", zlib.crc32(content)))
         at = self._put(whole)
         words = struct.pack("<QQQQQ", at, len(whole), when, when, len(data)) + _text(name) + _text(kind)
-        self._indices.append((ATTACHMENT_INDEX, words))
+        self._indices.append((OP_ATTACHMENT_INDEX, words))
 
     def add(self, channel: int, when: int, data: bytes) -> None:
         """A message; ns."""
@@ -103,7 +103,7 @@ class Writer:
         parts, at = [], 0
         for channel, when, data in messages:
             number = self._counts[channel] = self._counts.get(channel, 0) + 1
-            parts.append(record(MESSAGE, struct.pack("<HIQQ", channel, number, when, when) + data))
+            parts.append(record(OP_MESSAGE, struct.pack("<HIQQ", channel, number, when, when) + data))
             index.setdefault(channel, []).append((when, at))
             at += len(parts[-1])
         plain = b"".join(parts)
@@ -113,10 +113,10 @@ class Writer:
         self._span[1] = max(self._span[1], last)
         packed = self._press.compress(plain)
         words = struct.pack("<QQQI", first, last, len(plain), zlib.crc32(plain)) + _text("zstd")
-        chunk = record(CHUNK, words + struct.pack("<Q", len(packed)) + packed)
+        chunk = record(OP_CHUNK, words + struct.pack("<Q", len(packed)) + packed)
         entries = {
             channel: record(
-                MESSAGE_INDEX, struct.pack("<HI", channel, 16 * len(found)) + b"".join(struct.pack("<QQ", *f) for f in found)
+                OP_MESSAGE_INDEX, struct.pack("<HI", channel, 16 * len(found)) + b"".join(struct.pack("<QQ", *f) for f in found)
             )
             for channel, found in index.items()
         }
@@ -132,21 +132,21 @@ class Writer:
     def close(self) -> None:
         """Write the rest and the index."""
         self.flush()
-        self._put(record(DATA_END, struct.pack("<I", 0)))
+        self._put(record(OP_DATA_END, struct.pack("<I", 0)))
         start = self._at
         groups = [
-            (SCHEMA, b"".join(self._schemas)), (CHANNEL, b"".join(self._channels)),
-            (CHUNK_INDEX, b"".join(record(CHUNK_INDEX, c) for c in self._chunks)),
+            (OP_SCHEMA, b"".join(self._schemas)), (OP_CHANNEL, b"".join(self._channels)),
+            (OP_CHUNK_INDEX, b"".join(record(OP_CHUNK_INDEX, c) for c in self._chunks)),
             *((kind, record(kind, content)) for kind, content in self._indices),
         ]  # fmt: skip
         total = sum(self._counts.values())
         counts = b"".join(struct.pack("<HQ", *item) for item in sorted(self._counts.items()))
         kinds = [kind for kind, _ in self._indices]
-        told = struct.pack("<QHIIIIQQ", total, len(self._schemas), len(self._channels), kinds.count(ATTACHMENT_INDEX),
-                           kinds.count(METADATA_INDEX), len(self._chunks), *self._span)  # fmt: skip
-        groups.append((STATISTICS, record(STATISTICS, told + struct.pack("<I", len(counts)) + counts)))
+        told = struct.pack("<QHIIIIQQ", total, len(self._schemas), len(self._channels), kinds.count(OP_ATTACHMENT_INDEX),
+                           kinds.count(OP_METADATA_INDEX), len(self._chunks), *self._span)  # fmt: skip
+        groups.append((OP_STATISTICS, record(OP_STATISTICS, told + struct.pack("<I", len(counts)) + counts)))
         self._put(b"".join(data for _, data in groups))
-        self._put(record(FOOTER, struct.pack("<QQI", start, 0, 0)) + MAGIC)
+        self._put(record(OP_FOOTER, struct.pack("<QQI", start, 0, 0)) + MCAP_MAGIC)
 
 
 @dataclass
@@ -205,15 +205,15 @@ def read(path: Path, max_bytes: int | None = None) -> Contents:
     max_bytes: memory that its messages may take; a multiple of the file's size if None, so that a small file cannot fill it.
     """
     with path.open("rb") as stream:
-        if not (begins := stream.read(len(MAGIC))).startswith(MAGIC):
+        if not (begins := stream.read(len(MCAP_MAGIC))).startswith(MCAP_MAGIC):
             raise SimulationError(f"{path}: is no MCAP file (it begins with {begins!r})")
         data = begins + stream.read()
     allowed = max(MAX_UNPACKED, MAX_RATIO * len(data)) if max_bytes is None else max_bytes
     out = Contents({}, {}, {}, [], False, allowed, allowed)
-    for at, opcode, content in _records(data, len(MAGIC)):
+    for at, opcode, content in _records(data, len(MCAP_MAGIC)):
         try:
-            if opcode == DATA_END:
-                out.whole = data.endswith(MAGIC) and len(data) > len(MAGIC)
+            if opcode == OP_DATA_END:
+                out.whole = data.endswith(MCAP_MAGIC) and len(data) > len(MCAP_MAGIC)
                 return out
             _take(out, opcode, content)
         except (struct.error, UnicodeDecodeError, ValueError, need("zstandard", "io").ZstdError) as error:
@@ -232,23 +232,23 @@ def _records(data: bytes, at: int) -> Iterator[tuple[int, int, bytes]]:
 
 def _take(out: Contents, opcode: int, content: bytes) -> None:
     c = _Cursor(content)
-    if opcode == CHANNEL:
+    if opcode == OP_CHANNEL:
         number, _schema = c.take("HH")
         out.channels[number] = c.text(), c.text()
-    elif opcode == METADATA:
+    elif opcode == OP_METADATA:
         name = c.text()
         out.metadata[name] = c.map()
-    elif opcode == ATTACHMENT:
+    elif opcode == OP_ATTACHMENT:
         c.take("QQ")
         name, _kind = c.text(), c.text()
         out.attachments[name] = c.some(c.take("Q"))
         if c.take("I") != zlib.crc32(content[:-4]):
             raise ValueError(f"the check of attachment {name!r} does not fit")
-    elif opcode == MESSAGE:
+    elif opcode == OP_MESSAGE:
         channel, _number, when, _published = c.take("HIQQ")
         out.spend(len(content) + PER_MESSAGE)
         out.messages.append((out.channels[channel][0] if channel in out.channels else "", when, c.rest()))
-    elif opcode == CHUNK:
+    elif opcode == OP_CHUNK:
         _first, _last, size, check = c.take("QQQI")
         kind, packed = c.text(), c.some(c.take("Q"))
         if kind not in ("zstd", ""):
@@ -257,7 +257,7 @@ def _take(out: Contents, opcode: int, content: bytes) -> None:
         if check and zlib.crc32(plain) != check:
             raise ValueError("the check of a chunk does not fit")
         for _, inner, message in _records(plain, 0):
-            if inner == CHUNK:
+            if inner == OP_CHUNK:
                 raise ValueError("a chunk within a chunk")
             _take(out, inner, message)
 

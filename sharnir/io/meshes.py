@@ -19,7 +19,7 @@ from sharnir.errors import SceneError
 from sharnir.geometry.shapes import Array, Box, Capsule, Compound, Cylinder, MassProperties, PointMass, Shape, Sphere, Triangles
 from sharnir.io.folders import Folders
 from sharnir.io.xml import Element, FilePath, log, make_parser, parse, read_bytes
-from sharnir.model.descriptions import FINISH
+from sharnir.model.descriptions import PLAIN_FINISH
 
 MESH_FORMATS = ("stl", "obj", "ply", "off", "dae", "glb", "gltf")
 PAINTED = ("vertex", "face", "texture")
@@ -104,7 +104,7 @@ class Beside:
         return self.get(name)
 
     def namespaced(self, _name: str) -> Beside:
-        """Names inside a name are not told apart."""
+        """Names inside a name are not distinguished."""
         return self
 
     def keys(self) -> list[str]:
@@ -232,7 +232,7 @@ def finishes(surface: Any) -> np.ndarray:
     look, count = surface.visual, len(surface.vertices)
     material: Any = getattr(look, "material", None)
     if not hasattr(material, "roughnessFactor"):
-        return np.tile(FINISH, (count, 1))
+        return np.tile(PLAIN_FINISH, (count, 1))
     factors = [1.0 if factor is None else float(factor) for factor in (material.roughnessFactor, material.metallicFactor)]
     out = np.tile(factors, (count, 1))
     if material.metallicRoughnessTexture is not None and look.uv is not None and len(look.uv) == count:
@@ -265,7 +265,7 @@ def as_glb(surface: Any, finish: Sequence[float] | None = None) -> bytes:
             given = material.setdefault("pbrMetallicRoughness", {})
             if finish is not None or not own:
                 given.pop("metallicRoughnessTexture", None)
-                given["roughnessFactor"], given["metallicFactor"] = FINISH if finish is None else finish
+                given["roughnessFactor"], given["metallicFactor"] = PLAIN_FINISH if finish is None else finish
         for mesh in tree["meshes"]:
             for primitive in mesh["primitives"]:
                 primitive.setdefault("material", 0)
@@ -278,8 +278,8 @@ def coloured(vertices: Any, faces: Any, colour: Sequence[int]) -> Any:
     import trimesh
 
     material = trimesh.visual.material.PBRMaterial(
-        baseColorFactor=[*linear(np.array(colour[:3]) / 255), 1.0], roughnessFactor=FINISH[0], metallicFactor=FINISH[1],
-        doubleSided=True,
+        baseColorFactor=[*linear(np.array(colour[:3]) / 255), 1.0], roughnessFactor=PLAIN_FINISH[0],
+        metallicFactor=PLAIN_FINISH[1], doubleSided=True,
     )  # fmt: skip
     return trimesh.Trimesh(vertices, faces, visual=trimesh.visual.TextureVisuals(material=material), process=False)
 

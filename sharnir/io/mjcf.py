@@ -27,11 +27,11 @@ from sharnir.model.actuators import Friction
 from sharnir.model.joint_types import Free, Joint, Prismatic, Revolute, Spherical
 from sharnir.scene.scene import Scene
 
-LIFT = 1e-12
-FREE, BALL, SLIDE, HINGE = range(4)
-KINDS = {"joint": "joint", "gear": "joint", "spring": "spring", "cable": "cable", "sensor": "sensor"}
+MJCF_LIFT = 1e-12
+JOINT_FREE, JOINT_BALL, JOINT_SLIDE, JOINT_HINGE = range(4)
+NAMESPACES = {"joint": "joint", "gear": "joint", "spring": "spring", "cable": "cable", "sensor": "sensor"}
 """Namespace of each kind; bodies, terrains, sites and cameras share one, "place"."""
-STRAIGHT = 1e-9
+SAME_AXIS = 1e-9
 """Cosine or distance (m) up to which axes are across each other, and anchors one point."""
 
 
@@ -59,7 +59,7 @@ class Imported:
 
     def new(self, name: str, suffix: str) -> str:
         """Reserve a name that is still free in the namespace of its kind, and return it."""
-        free, kind = name, KINDS.get(suffix, "place")
+        free, kind = name, NAMESPACES.get(suffix, "place")
         while (kind, free) in self.taken or free == Scene.world:
             free = f"{free} {suffix}"
         if free != name:
@@ -83,7 +83,7 @@ class Imported:
 @by_name
 def load_mjcf(
     path: FilePath, *, roots: Sequence[FilePath] = (), gravity: Sequence[float] | None = None, meshes: bool = True,
-    contact: bool = True, lift: float = LIFT,
+    contact: bool = True, lift: float = MJCF_LIFT,
 ) -> Scene:  # fmt: skip
     """The model of an MJCF file as a Scene, as it stands at `qpos0`; names are those of the file. Needs `sharnir[io]`.
 
@@ -118,7 +118,7 @@ def load_mjcf(
 
 def read_mjcf(
     path: FilePath, *, roots: Sequence[FilePath] = (), gravity: Sequence[float] | None = None, meshes: bool = True,
-    contact: bool = True, lift: float = LIFT,
+    contact: bool = True, lift: float = MJCF_LIFT,
 ) -> Imported:  # fmt: skip
     """As `load_mjcf`, with what the scene was made of."""
     if not is_positive(lift) or lift > 1.0:
@@ -178,15 +178,9 @@ def compiled(file: Path, folders: Folders) -> tuple[Any, Any]:
     except Exception as error:  # MuJoCo's own errors, of several kinds
         raise SceneError(f"{file.name}: {' '.join(str(error).split())}") from None
     arrays = (
-        model.body_mass,
-        model.body_inertia,
-        data.xpos,
-        data.xquat,
-        model.jnt_range,
-        model.opt.gravity,
-        data.xanchor,
+        model.body_mass, model.body_inertia, data.xpos, data.xquat, model.jnt_range, model.opt.gravity, data.xanchor,
         data.xaxis,
-    )
+    )  # fmt: skip
     if not all(np.isfinite(values).all() for values in arrays):
         raise SceneError(f"{file.name}: masses, poses and ranges are finite numbers; some of the file's are not")
     return model, data
@@ -263,7 +257,7 @@ def join(made: Imported, i: int) -> None:
     first, count = int(m.body_jntadr[i]), int(m.body_jntnum[i])
     parent, child = made.body(int(m.body_parentid[i])), made.names[i]
     js = list(range(first, first + count))
-    if not js or int(m.jnt_type[js[0]]) == FREE:
+    if not js or int(m.jnt_type[js[0]]) == JOINT_FREE:
         if js:
             join_free(made, js[0], child)
         return
@@ -292,8 +286,8 @@ def add_joint(made: Imported, j: int, parent: str, child: str) -> None:
     name = made.new(made.name("joint", j), "joint")
     axis = made.data.xaxis[j].tolist()
     acts = actions(made, j)
-    joint: Joint = Spherical(**acts) if kind == BALL else (Revolute if kind == HINGE else Prismatic)(axis, **acts)
-    if kind == BALL:
+    joint: Joint = Spherical(**acts) if kind == JOINT_BALL else (Revolute if kind == JOINT_HINGE else Prismatic)(axis, **acts)
+    if kind == JOINT_BALL:
         if m.jnt_limited[j]:
             made.note(f"the limit of the ball {name!r} is left out: it bounds the angle of the whole turn")
     made.scene.add_joint(name, joint, parent, child, position=made.data.xanchor[j].copy(), collide=met(made, parent, child))
@@ -321,28 +315,28 @@ def frame_of(made: Imported, js: list[int]) -> tuple[Array, list[str]] | None:
     kinds = [int(m.jnt_type[j]) for j in js]
     driven = set(m.actuator_trnid[m.actuator_trntype == 0, 0].tolist()) | set(m.eq_obj1id.tolist()) | set(m.eq_obj2id.tolist())
     wrapped = set(m.wrap_objid[m.wrap_type == 1].tolist())
-    if BALL in kinds or kinds != sorted(kinds) or kinds.count(HINGE) > 2 or any(j in driven | wrapped for j in js):
+    if JOINT_BALL in kinds or kinds != sorted(kinds) or kinds.count(JOINT_HINGE) > 2 or any(j in driven | wrapped for j in js):
         return None
-    hinges = [j for j, kind in zip(js, kinds, strict=True) if kind == HINGE]
-    if len(hinges) == 2 and np.linalg.norm(d.xanchor[hinges[0]] - d.xanchor[hinges[1]]) > STRAIGHT:
+    hinges = [j for j, kind in zip(js, kinds, strict=True) if kind == JOINT_HINGE]
+    if len(hinges) == 2 and np.linalg.norm(d.xanchor[hinges[0]] - d.xanchor[hinges[1]]) > SAME_AXIS:
         return None
     lines: list[Array] = []
     which = []
     for j in js:
         cosines = [float(d.xaxis[j] @ line) for line in lines]
-        same = [k for k, c in enumerate(cosines) if c > 1 - STRAIGHT]
-        if not same and any(abs(c) > STRAIGHT for c in cosines):
+        same = [k for k, c in enumerate(cosines) if c > 1 - SAME_AXIS]
+        if not same and any(abs(c) > SAME_AXIS for c in cosines):
             return None
         which.append(same[0] if same else len(lines))
         if not same:
             lines.append(d.xaxis[j].copy())
-    if len(lines) > 3 or len({(kind == HINGE, k) for kind, k in zip(kinds, which, strict=True)}) < len(js):
+    if len(lines) > 3 or len({(kind == JOINT_HINGE, k) for kind, k in zip(kinds, which, strict=True)}) < len(js):
         return None
     right = len(lines) < 3 or float(np.linalg.det(lines)) > 0
     letters = "xyz" if right else "xzy"
     second = lines[1] if len(lines) > 1 else None
     frame = frame_from_axes(lines[0], second, slots=(0, "xyz".index(letters[1])))
-    return np.asarray(frame), [("r" if kind == HINGE else "") + letters[k] for kind, k in zip(kinds, which, strict=True)]
+    return np.asarray(frame), [("r" if kind == JOINT_HINGE else "") + letters[k] for kind, k in zip(kinds, which, strict=True)]
 
 
 def join_together(made: Imported, js: list[int], together: tuple[Array, list[str]], parent: str, child: str) -> None:
@@ -379,11 +373,11 @@ def add_between(made: Imported, i: int, j: int) -> str:
 def actions(made: Imported, j: int) -> dict[str, Any]:
     """What acts on the axis of a joint."""
     m, at = made.model, int(made.model.jnt_dofadr[j])
-    ref = float(m.qpos0[m.jnt_qposadr[j]]) if int(m.jnt_type[j]) != BALL else 0.0
+    ref = float(m.qpos0[m.jnt_qposadr[j]]) if int(m.jnt_type[j]) != JOINT_BALL else 0.0
     name = made.name("joint", j)
     out: dict[str, Any] = {}
     rigid = disabled(m, "constraint")
-    if m.jnt_limited[j] and not rigid and not disabled(m, "limit") and int(m.jnt_type[j]) != BALL:
+    if m.jnt_limited[j] and not rigid and not disabled(m, "limit") and int(m.jnt_type[j]) != JOINT_BALL:
         out["limit"] = (float(m.jnt_range[j, 0]) - ref, float(m.jnt_range[j, 1]) - ref)
         if not out["limit"][0] <= out["limit"][1]:
             raise SceneError(f"{made.file}: joint {name!r}: its range is (lower, upper), got {m.jnt_range[j].tolist()}")
@@ -392,13 +386,13 @@ def actions(made: Imported, j: int) -> dict[str, Any]:
     if m.dof_frictionloss[at] > 0 and not rigid and not disabled(m, "frictionloss"):
         out["friction"] = Friction(float(m.dof_frictionloss[at]))
     if m.jnt_stiffness[j] > 0 and not disabled(m, "spring"):
-        if int(m.jnt_type[j]) == BALL:
+        if int(m.jnt_type[j]) == JOINT_BALL:
             made.note(f"the stiffness of the ball {name!r} is left out")
         else:
             out["spring"] = (float(m.jnt_stiffness[j]), float(m.qpos_spring[m.jnt_qposadr[j]]) - ref)
     if ref:
         made.note(f"joint {name!r} counts from the pose of the file, where MuJoCo has {ref:g}")
-    drive = drive_of(made, j) if int(m.jnt_type[j]) != BALL else None
+    drive = drive_of(made, j) if int(m.jnt_type[j]) != JOINT_BALL else None
     if drive is not None:
         out["drive"] = drive
     elif m.dof_armature[at] > 0:

@@ -11,9 +11,9 @@ from sharnir.errors import SceneError
 from sharnir.model.actuators import Servo
 from sharnir.model.joint_types import Fixed, Gear, Spherical
 
-UNBOUNDED = 1e3
+UNBOUNDED_CONTROL = 1e3
 """Of a control whose actuator has no range."""
-CONNECT, WELD, JOINT = range(3)
+EQUALITY_CONNECT, EQUALITY_WELD, EQUALITY_JOINT = range(3)
 
 
 def actuator_of(made: Any, j: int) -> int | None:
@@ -73,7 +73,9 @@ def add_actuators(made: Any) -> None:
             made.note(f"actuator {name!r} is left out: joint {joint!r} is a ball or free")
             continue
         word, scale, _, _ = found
-        low, high = (float(v) for v in m.actuator_ctrlrange[a]) if m.actuator_ctrllimited[a] else (-UNBOUNDED, UNBOUNDED)
+        low, high = (
+            (float(v) for v in m.actuator_ctrlrange[a]) if m.actuator_ctrllimited[a] else (-UNBOUNDED_CONTROL, UNBOUNDED_CONTROL)
+        )
         if not m.actuator_ctrllimited[a]:
             made.note(f"actuator {name!r} has no ctrlrange; its control goes from {low:g} to {high:g}")
         if word == "position" and m.qpos0[m.jnt_qposadr[j]]:
@@ -94,11 +96,11 @@ def add_equalities(made: Any) -> None:
         a, b = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
         body_objects = int(m.eq_objtype[e]) == 1
         active = bool(m.eq_active0[e])
-        if kind in (CONNECT, WELD) and body_objects and made.body(a) != made.body(b):
+        if kind in (EQUALITY_CONNECT, EQUALITY_WELD) and body_objects and made.body(a) != made.body(b):
             tie(made, made.new(name, "joint"), kind, e, (a, b), active)
         elif not active:
             made.note(f"equality {name!r} is not active at the start, and is left out")
-        elif kind == JOINT and b >= 0 and not np.any(m.eq_data[e, 2:5]) and m.eq_data[e, 1] and both_single(made, a, b):
+        elif kind == EQUALITY_JOINT and b >= 0 and not np.any(m.eq_data[e, 2:5]) and m.eq_data[e, 1] and both_single(made, a, b):
             if m.eq_data[e, 0]:
                 made.note(f"equality {name!r} keeps what its joints are at the start; its offset {m.eq_data[e, 0]:g} is left out")
             made.scene.add_joint(made.new(name, "gear"), Gear(made.joints[a][0], made.joints[b][0], float(m.eq_data[e, 1])))
@@ -120,18 +122,18 @@ def tie(made: Any, name: str, kind: int, e: int, bodies: tuple[int, int], active
     """
     m, scene, (a, b) = made.model, made.scene, bodies
     frames = []
-    first = 0 if kind == CONNECT else 3
+    first = 0 if kind == EQUALITY_CONNECT else 3
     for i, rows in ((a, slice(first, first + 3)), (b, slice(3 - first, 6 - first))):
         place, turn = made.pose(i)
         owner = scene.bodies[made.body(i)]
         back = quat_conjugate(owner.rotation)
         point = place + quat_rotate(turn, m.eq_data[e, rows])
         own = quat_multiply(back, turn)
-        if kind == WELD and i == a:
+        if kind == EQUALITY_WELD and i == a:
             w, x, y, z = m.eq_data[e, 6:10]
             own = quat_multiply(own, np.array([x, y, z, w]))
         frames.append((quat_rotate(back, point - owner.position), own / np.linalg.norm(own)))
-    joint = Spherical() if kind == CONNECT else Fixed()
+    joint = Spherical() if kind == EQUALITY_CONNECT else Fixed()
     touch = not made.rules.neighbours(a, b)
     try:
         scene.add_joint(

@@ -14,16 +14,16 @@ from pathlib import Path
 from sharnir.io.folders import Folders
 from sharnir.io.xml import Element, read_xml
 
-LARGEST, SMALLEST = 1e12, 1e-30
+LARGEST_NUMBER, SMALLEST_NUMBER = 1e12, 1e-30
 """Numbers of a file."""
 MAX_COUNT = 1e5  # of counts such as the rows of a height field
 MAX_CELLS = 4_000_000  # samples of a height field, pixels of a texture
 MAX_REPEATED = 5_000  # elements that repetitions make: the compiler takes minutes for 5,000 free bodies
-MAX_FILES = 200  # that are included
+MAX_INCLUDED = 200  # that are included
 MAX_MEMORY = 2**30  # bytes of <size memory="…">
-COUNTS = ("nrow", "ncol", "count", "builtin", "width", "height", "iterations")
-SIZES = {"nstack": 5e7, "njmax": 1e6, "nconmax": 1e6}  # attributes of <size> that may be larger
-WORDS = ("name", "file", "class", "model")
+COUNT_ATTRIBUTES = ("nrow", "ncol", "count", "builtin", "width", "height", "iterations")
+LARGE_SIZES = {"nstack": 5e7, "njmax": 1e6, "nconmax": 1e6}  # attributes of <size> that may be larger
+NAME_ATTRIBUTES = ("name", "file", "class", "model")
 FOLDER_WORDS = ("meshdir", "texturedir", "assetdir")
 _MEMORY = re.compile(r"(\d{1,18})([kmgtpe]?)", re.IGNORECASE)
 
@@ -63,8 +63,8 @@ def _included(element: Element, main: Path, folder: Path, folders: Folders, seen
         found = Path(os.path.realpath(base / element.attributes["file"]))
         if found not in seen and found.is_file():
             seen.add(found)
-            if len(seen) > MAX_FILES:
-                element.refuse(f"at most {MAX_FILES} files are included", "file")
+            if len(seen) > MAX_INCLUDED:
+                element.refuse(f"at most {MAX_INCLUDED} files are included", "file")
             out.append((read_xml(found), found.parent))
     return out
 
@@ -92,18 +92,18 @@ def _repeated(element: Element) -> float:
 def _check_numbers(element: Element) -> None:
     """Refuse numbers with which MuJoCo's compiler may run for hours or leave a model that is not finite."""
     for attribute, text in element.attributes.items():
-        most = MAX_COUNT if attribute in COUNTS else LARGEST
+        most = MAX_COUNT if attribute in COUNT_ATTRIBUTES else LARGEST_NUMBER
         if element.tag == "size":
-            most = SIZES.get(attribute, MAX_COUNT)
-        for word in text.split() if attribute not in WORDS else ():
+            most = LARGE_SIZES.get(attribute, MAX_COUNT)
+        for word in text.split() if attribute not in NAME_ATTRIBUTES else ():
             try:
                 value = abs(float(word))
             except ValueError:
                 continue
             if element.tag == "size" and attribute == "memory":
                 continue
-            if not value <= most or 0 < value < SMALLEST:
-                element.refuse(f"numbers are finite, at most {most:g} and, unless 0, at least {SMALLEST:g}", attribute)
+            if not value <= most or 0 < value < SMALLEST_NUMBER:
+                element.refuse(f"numbers are finite, at most {most:g} and, unless 0, at least {SMALLEST_NUMBER:g}", attribute)
     for a, b in (("nrow", "ncol"), ("width", "height")):
         if _number(element, a) * _number(element, b) > MAX_CELLS:
             element.refuse(f"at most {MAX_CELLS} samples", a, b)

@@ -10,13 +10,13 @@ import numpy as np
 from sharnir.core.spatial import quat_conjugate, quat_multiply, quat_rotate
 from sharnir.errors import SceneError
 
-FARTHEST = 1e6
+FARTHEST_RAY = 1e6
 """m, of a range finder without a cutoff."""
 ALONG_Z = (0.0, -math.sqrt(0.5), 0.0, math.sqrt(0.5))
 """Turns the x of a lidar to the z of its site, along which a range finder looks."""
 ONTO_X = (-0.5, 0.5, 0.5, 0.5)
 """Turns our axes of a camera (x ahead, z up) to MuJoCo's (−z ahead, y up)."""
-OF_JOINTS = {"jointpos": "position", "jointvel": "velocity", "ballquat": "position", "ballangvel": "velocity"}
+JOINT_SENSORS = {"jointpos": "position", "jointvel": "velocity", "ballquat": "position", "ballangvel": "velocity"}
 OF_ACTUATORS = {"actuatorpos": "position", "actuatorvel": "velocity", "actuatorfrc": "drive.force"}
 OF_FRAMES = {
     "framepos": "position", "framequat": "rotation", "framexaxis": "rotation", "frameyaxis": "rotation", "framezaxis": "rotation",
@@ -77,7 +77,7 @@ def add_sensor(made: Any, i: int, kind: str, name: str) -> str:
     if kind == "rangefinder" and ("site", at) in made.frames and int(m.sensor_objtype[i]) == site_type():
         if not scene.touch.bodies:
             return "it is left out: rays meet collision shapes, of which there are none"
-        reach = (0.0, cutoff or FARTHEST)
+        reach = (0.0, cutoff or FARTHEST_RAY)
         scene.add_sensor(made.new(name, "sensor"), "lidar", made.frames["site", at], rotation=ALONG_Z, count=1, reach=reach)
         return ""
     if kind in ("force", "torque"):
@@ -102,12 +102,12 @@ def elsewhere(made: Any, i: int, kind: str, at: int) -> str:
     m = made.model
     if kind in OF_ACTUATORS:
         at = int(m.actuator_trnid[at, 0]) if int(m.actuator_trntype[at]) == 0 else -1
-    if kind in OF_JOINTS or kind in OF_ACTUATORS:
+    if kind in JOINT_SENSORS or kind in OF_ACTUATORS:
         if at not in made.joints:
             return "it is left out"
         joint, axes = made.joints[at]
         one = "" if len(made.scene.joints[joint].joint.free) == len(axes) else f" (its axis {axes[0]})"
-        return f"read sim.joint({joint!r}).{(OF_JOINTS | OF_ACTUATORS)[kind]}{one}"
+        return f"read sim.joint({joint!r}).{(JOINT_SENSORS | OF_ACTUATORS)[kind]}{one}"
     if kind in OF_FRAMES:
         where = frame_at(made, i, at)
         own = ", in world axes" if kind == "velocimeter" or int(m.sensor_refid[i]) >= 0 else ""

@@ -30,7 +30,7 @@ INNER = ("Shape", "MassProperties", "Axis", "CableNode", "CableDescription")
 GROUNDS = ("flat", "hill", "ridge", "ramp", "waves", "rubble", "stairs", "from_file", "from_image")
 PATHS = {"Mesh": "source", "Surface": "file", "from_file": "path", "from_image": "path"}
 """Arguments that are files, found from the folder of the scene file."""
-MOST = 10_000_000
+MAX_NUMBERS_OF_ARRAY = 10_000_000
 """Numbers of an array, at most."""
 
 
@@ -43,10 +43,11 @@ def total(of: list[Any]) -> Any:
 
 def array(shape: list[int], data: str, dtype: str = "f8") -> np.ndarray:
     """Numbers packed into a text: base64 of zlib of little-endian float64 ("f8") or int64 ("i8"), rows first."""
-    sizes = shape if isinstance(shape, list) and all(type(n) is int and 0 <= n <= MOST for n in shape) else [-1]
+    sizes = shape if isinstance(shape, list) and all(type(n) is int and 0 <= n <= MAX_NUMBERS_OF_ARRAY for n in shape) else [-1]
     count = int(np.prod(sizes, dtype=object))
-    if dtype not in ("f8", "i8") or not 0 <= count <= MOST:
-        raise SceneError(f"array: dtype is 'f8' or 'i8', shape whole numbers, {MOST} numbers at most, got {dtype!r}, {shape!r}")
+    if dtype not in ("f8", "i8") or not 0 <= count <= MAX_NUMBERS_OF_ARRAY:
+        allowed = f"dtype is 'f8' or 'i8', shape whole numbers, {MAX_NUMBERS_OF_ARRAY} numbers at most"
+        raise SceneError(f"array: {allowed}, got {dtype!r}, {shape!r}")
     try:
         packed = zlib.decompressobj()
         values = np.frombuffer(packed.decompress(base64.b64decode(data, validate=True), 8 * count + 1), f"<{dtype}")

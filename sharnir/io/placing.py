@@ -13,12 +13,12 @@ from sharnir.model.descriptions import vector
 Pose = tuple[np.ndarray, np.ndarray]  # position (m), unit quaternion (x, y, z, w)
 HERE: Pose = (np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]))
 
-POINTS = {
+POINT_KEYS = {
     "body": ("position",), "joint": ("position",), "rope": ("start", "end", "points"), "terrain": ("position",),
     "machine": ("position",),
 }  # fmt: skip
-VECTORS = {"body": ("velocity", "angular_velocity"), "rope": ("velocity",)}
-FIXED = {"parent": "parent_frame", "child": "child_frame", "a": "at_a", "b": "at_b"}
+VECTOR_KEYS = {"body": ("velocity", "angular_velocity"), "rope": ("velocity",)}
+FRAME_KEYS = {"parent": "parent_frame", "child": "child_frame", "a": "at_a", "b": "at_b"}
 """By the key that names a body, the key of a place in its frame: the world's does not move with a part."""
 
 
@@ -37,10 +37,10 @@ def place_arguments(section: str, arguments: dict[str, Any], pose: Pose) -> dict
     if section == "ground":
         raise SceneError("a ground belongs to the world, not to a part that is placed")
     held = out.get("relative_to", "world") != "world"  # it moves with another body of the part
-    for key in POINTS.get(section, ()):
+    for key in POINT_KEYS.get(section, ()):
         if key in out and not held:
             out[key] = _moved(out[key], pose, key)
-    for key in VECTORS.get(section, ()):
+    for key in VECTOR_KEYS.get(section, ()):
         if key in out:
             out[key] = quat_rotate(pose[1], _points(out[key], key))
     if section == "body" and not held:
@@ -54,7 +54,7 @@ def place_arguments(section: str, arguments: dict[str, Any], pose: Pose) -> dict
         out["heading"] = float(out.get("heading", 0.0)) + _upright(pose, "a machine")
     if section == "joint" and "parent_frame" not in out and "child_frame" not in out and "joint_a" not in out:
         out["rotation"] = _turned(out.get("rotation"), pose)
-    for body, key in FIXED.items():
+    for body, key in FRAME_KEYS.items():
         if out.get(body) == "world" and section in ("joint", "spring") and key in out:
             out[key] = _moved(out[key], pose, key) if key.startswith("at") else _frame(out[key], pose)
     if out.get({"frame": "body", "sensor": "on"}.get(section, "")) == "world":

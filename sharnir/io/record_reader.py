@@ -17,13 +17,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from sharnir.core.bounded_json import Message, MessageError, decode, decode_json, is_number, show
-from sharnir.core.graphs import LOCK
 from sharnir.errors import SimulationError, StepWarning
 from sharnir.io import mcap, ros, usd
 from sharnir.runtime import checkpoint, snapshots
+from sharnir.runtime.kinematic_paths import without_paths
 from sharnir.runtime.log import Values
 from sharnir.runtime.options import Options
-from sharnir.runtime.record_writer import COMMAND, DELTA, MAX_EVERY, QUANTITIES, STEPS, WHOLE, Checks, Memory
+from sharnir.runtime.record_writer import COMMAND, KIND_DELTA, KIND_WHOLE, MAX_EVERY, QUANTITIES, STEP_ROWS, Checks, Memory
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -124,7 +124,7 @@ class Recording(Values):
         self._rows = {name: rows[:shortest] for name, rows in self._rows.items()}
         for _, data in by.get("/sharnir/steps", []):
             first, count = struct.unpack_from("<QI", data)
-            made = np.frombuffer(data, STEPS, count, 12)
+            made = np.frombuffer(data, STEP_ROWS, count, 12)
             if made["steps"].max(initial=0) > self.facts["every"] or np.abs(made["cap"].astype(int)).max(initial=0) > MAX_CAP:
                 raise ValueError(f"steps in one go are at most {self.facts['every']}, and their iterations {MAX_CAP}")
             self.steps = max(self.steps, first + int(made["steps"].sum()))
@@ -193,13 +193,9 @@ class Recording(Values):
         self.put(sim)
         if self.facts["words"] != len(Memory(sim).words):
             raise SimulationError(f"{self.path}: was recorded with another layout of memory (sharnir {self.facts['sharnir']})")
-        followers, sim._paths = sim._paths, []  # paths are among the commands
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", StepWarning)  # told when they were made
-                return self._replay(sim, progress)
-        finally:
-            sim._paths = followers
+        with without_paths(sim), warnings.catch_warnings():  # paths are among the commands
+            warnings.simplefilter("ignore", StepWarning)  # given when the steps were made
+            return self._replay(sim, progress)
 
     def _replay(self, sim: Owner, progress: Any) -> Replayed:
         memory, checks, made, passed = Memory(sim), Checks(sim), 0, 0.0
@@ -208,13 +204,13 @@ class Recording(Values):
                 at, kind, at_pose, where, values = self._checked(read_command, data, len(memory.words))
                 if at != made:
                     raise SimulationError(f"{self.path}: is damaged: a command before step {at} comes after step {made}")
-                if kind == WHOLE:
+                if kind == KIND_WHOLE:
                     self._restore(sim, data[COMMAND.size :])
                 else:
-                    put(sim, memory, where, values, at_pose, str(self.path))
+                    memory.change(sim, where, values, at_pose, str(self.path))
             elif topic == "/sharnir/steps":
                 _first, count = struct.unpack_from("<QI", data)
-                for steps, cap, read, wanted in np.frombuffer(data, STEPS, count, 12).tolist():
+                for steps, cap, read, wanted in np.frombuffer(data, STEP_ROWS, count, 12).tolist():
                     n, dt = int(steps), sim.dt
                     if read:
                         sim.state  # noqa: B018
@@ -255,32 +251,10 @@ def read_facts(given: dict[str, str]) -> dict[str, Any]:
 def read_command(data: bytes, words: int) -> tuple[int, int, bool, np.ndarray, np.ndarray]:
     """Before which step, which kind, whether velocities stood at the pose; which words of memory changed, and to what."""
     at, kind, at_pose, _, count = COMMAND.unpack_from(data)
-    if kind not in (DELTA, WHOLE):
-        raise ValueError(f"a command is of kind {DELTA} or {WHOLE}, got {kind}")
+    if kind not in (KIND_DELTA, KIND_WHOLE):
+        raise ValueError(f"a command is of kind {KIND_DELTA} or {KIND_WHOLE}, got {kind}")
     where = np.frombuffer(data, "<u4", count, COMMAND.size)
     values = np.frombuffer(data, "<u8", count, COMMAND.size + 4 * count)
     if where.max(initial=0) >= words:
         raise ValueError(f"a command changes word {where.max()} of {words}")
     return at, kind, bool(at_pose), where, values
-
-
-def put(sim: Owner, memory: Memory, where: np.ndarray, values: np.ndarray, at_pose: bool, who: str) -> None:
-    """Change words of the memory as a user did; where whole numbers would then be out of range, nothing is changed."""
-    if at_pose:
-        sim.state  # noqa: B018  velocities were those of the pose when it was changed
-    with LOCK:
-        commands = sim._commands
-        acted = [commands.acts.copy(), commands.enabled.copy(), commands.friction_load > 0]
-        before = memory.words[where]
-        memory.words[where] = values
-        if memory.whole[where].any():
-            try:
-                snapshots.check_whole_numbers(sim, snapshots.values_of(sim))
-            except SimulationError as error:
-                memory.words[where] = before
-                raise SimulationError(f"{who}: is damaged: {error}") from None
-        acts = [commands.acts, commands.enabled, commands.friction_load > 0]
-        if any((a != b).any() for a, b in zip(acted, acts, strict=True)):
-            sim._acts_changed()
-        sim.changed()
-        sim._forced = True

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-TIME = "int32 sec\nuint32 nanosec\n"
-HEADER = "builtin_interfaces/Time stamp\nstring frame_id\n"
-VECTOR = "float64 x\nfloat64 y\nfloat64 z\n"
+TIME_TEXT = "int32 sec\nuint32 nanosec\n"
+HEADER_TEXT = "builtin_interfaces/Time stamp\nstring frame_id\n"
+VECTOR_TEXT = "float64 x\nfloat64 y\nfloat64 z\n"
 QUATERNION = "float64 x\nfloat64 y\nfloat64 z\nfloat64 w\n"
 
 
@@ -23,17 +23,17 @@ def _schema(top: str, **others: str) -> str:
     return "\n".join(parts)
 
 
-BASE = {"std_msgs__Header": HEADER, "builtin_interfaces__Time": TIME}
+BASE = {"std_msgs__Header": HEADER_TEXT, "builtin_interfaces__Time": TIME_TEXT}
 TF = (
     "tf2_msgs/msg/TFMessage", "ros2msg",
     _schema(
         "geometry_msgs/TransformStamped[] transforms\n",
         geometry_msgs__TransformStamped="std_msgs/Header header\nstring child_frame_id\ngeometry_msgs/Transform transform\n",
         geometry_msgs__Transform="geometry_msgs/Vector3 translation\ngeometry_msgs/Quaternion rotation\n",
-        geometry_msgs__Vector3=VECTOR, geometry_msgs__Quaternion=QUATERNION, **BASE,
+        geometry_msgs__Vector3=VECTOR_TEXT, geometry_msgs__Quaternion=QUATERNION, **BASE,
     ),
 )  # fmt: skip
-JOINTS = (
+JOINT_STATE = (
     "sensor_msgs/msg/JointState", "ros2msg",
     _schema("std_msgs/Header header\nstring[] name\nfloat64[] position\nfloat64[] velocity\nfloat64[] effort\n", **BASE),
 )  # fmt: skip
@@ -49,14 +49,14 @@ MARKERS = (
     _schema(
         "visualization_msgs/Marker[] markers\n", visualization_msgs__Marker=MARKER,
         geometry_msgs__Pose="geometry_msgs/Point position\ngeometry_msgs/Quaternion orientation\n",
-        geometry_msgs__Point=VECTOR, geometry_msgs__Vector3=VECTOR, geometry_msgs__Quaternion=QUATERNION,
-        std_msgs__ColorRGBA="float32 r\nfloat32 g\nfloat32 b\nfloat32 a\n", builtin_interfaces__Duration=TIME,
+        geometry_msgs__Point=VECTOR_TEXT, geometry_msgs__Vector3=VECTOR_TEXT, geometry_msgs__Quaternion=QUATERNION,
+        std_msgs__ColorRGBA="float32 r\nfloat32 g\nfloat32 b\nfloat32 a\n", builtin_interfaces__Duration=TIME_TEXT,
         sensor_msgs__CompressedImage="std_msgs/Header header\nstring format\nuint8[] data\n",
         visualization_msgs__UVCoordinate="float32 u\nfloat32 v\n",
         visualization_msgs__MeshFile="string filename\nuint8[] data\n", **BASE,
     ),
 )  # fmt: skip
-LINES, TRIANGLES = 4, 11  # of Marker.type: LINE_STRIP, TRIANGLE_LIST
+MARKER_LINES, MARKER_TRIANGLES = 4, 11  # of Marker.type: LINE_STRIP, TRIANGLE_LIST
 
 
 class Cdr:
@@ -177,7 +177,7 @@ def lines(names: tuple[str, ...], ropes: list[np.ndarray], widths: list[float], 
     cdr = Cdr()
     cdr.put("I", len(names))
     for k, (name, points) in enumerate(zip(names, ropes, strict=True)):
-        at = _marker(cdr, "world", name, k, LINES, (2 * widths[k], 0, 0), (0.85, 0.55, 0.2, 1), False, points)
+        at = _marker(cdr, "world", name, k, MARKER_LINES, (2 * widths[k], 0, 0), (0.85, 0.55, 0.2, 1), False, points)
         struct.pack_into("<II", cdr.data, at, *divmod(when, 1_000_000_000))
     return b"\0\1\0\0" + bytes(cdr.data)
 
@@ -189,7 +189,7 @@ def bodies(names: tuple[str, ...], meshes: list[Any], colors: list[Any]) -> byte
     cdr.put("I", len(shown))
     for k, (name, (vertices, faces), color) in enumerate(shown):
         corners = np.asarray(vertices, float)[np.asarray(faces, int).ravel()]
-        _marker(cdr, name, name, k, TRIANGLES, (1, 1, 1), (*(color or (0.6, 0.65, 0.7)), 1.0), True, corners)
+        _marker(cdr, name, name, k, MARKER_TRIANGLES, (1, 1, 1), (*(color or (0.6, 0.65, 0.7)), 1.0), True, corners)
     return b"\0\1\0\0" + bytes(cdr.data)
 
 

@@ -34,40 +34,28 @@ from sharnir.io.xml import FilePath, read_bytes
 from sharnir.model.joint_types import Gear, Joint
 from sharnir.scene.scene import Scene
 
-DEEPEST, MOST = 20, 200_000
+MAX_NESTED, MAX_ENTRIES = 20, 200_000
 """Parts and files inside each other; entries of a scene."""
 MAX_COPIES = 10_000
 """Entries that counts and parts make beside those that are written out, at most: a small file stays a small scene."""
-MAX_PLACED, MAX_FILES = 2_000, 500
+MAX_PLACED, MAX_OPENED = 2_000, 500
 """Parts that are placed, and files that are opened, at most."""
 MAX_NUMBERS = 20_000_000
 """Numbers of all arrays, fields of ground and ropes of a scene file together, at most."""
 SEGMENT = 200  # numbers that a segment of a rope counts as
-RULES = {"ignore": "ignore", "pair": "set_pair", "tie": "tie_rope", "drive": "set_drive"}
-SECTIONS = {name[4:]: name for name, method in vars(Scene).items() if name.startswith("add_") and callable(method)} | RULES
+RULE_SECTIONS = {"ignore": "ignore", "pair": "set_pair", "tie": "tie_rope", "drive": "set_drive"}
+SECTIONS = {
+    name[4:]: name for name, method in vars(Scene).items() if name.startswith("add_") and callable(method)
+} | RULE_SECTIONS
 """Tables of a file, and the method of a scene that each is."""
 FORMER_SECTIONS = {"control": "input", "cast_wheel": "raycast_wheel"}
 """Tables under their former names, which warn."""
-NAMED = {section: "name" in takes(getattr(Scene, method), True).needed for section, method in SECTIONS.items()}
-FIRST = (
-    "ground",
-    "body",
-    "place",
-    "machine",
-    "frame",
-    "joint",
-    "gear",
-    "spring",
-    "cable",
-    "rope",
-    "tie",
-    "belt",
-    "raycast_wheel",
-    "drive",
-    "ignore",
-    "pair",
-)
-PHASES = (*FIRST, *(section for section in SECTIONS if section not in (*FIRST, "terrain")))
+NAMED_SECTIONS = {section: "name" in takes(getattr(Scene, method), True).needed for section, method in SECTIONS.items()}
+SECTION_ORDER = (
+    "ground", "body", "place", "machine", "frame", "joint", "gear", "spring", "cable", "rope", "tie", "belt", "raycast_wheel",
+    "drive", "ignore", "pair",
+)  # fmt: skip
+PHASES = (*SECTION_ORDER, *(section for section in SECTIONS if section not in (*SECTION_ORDER, "terrain")))
 OTHERS = ("include", "parameters", "scene", "simulation", "part", "place", "machine")
 REFERENCES = (
     "parent", "child", "a", "b", "body", "joint", "joint_a", "joint_b", "attach", "rope", "path", "target", "on", "to", "frame",
@@ -76,7 +64,7 @@ REFERENCES = (
 """Keys whose texts name objects of the scene: inside a part, those of the part first."""
 
 OTHER_TOOLS = {".urdf": ("urdf", "load_urdf"), ".xml": ("mjcf", "load_mjcf"), ".mjcf": ("mjcf", "load_mjcf")}
-SUFFIXES = (".toml", *OTHER_TOOLS)
+SCENE_SUFFIXES = (".toml", *OTHER_TOOLS)
 
 
 @by_name
@@ -158,8 +146,8 @@ class Reader:
             return found
         self.opened += 1
         try:
-            if self.opened > MAX_FILES:
-                raise SceneError(f"{file}: a scene opens at most {MAX_FILES} files")
+            if self.opened > MAX_OPENED:
+                raise SceneError(f"{file}: a scene opens at most {MAX_OPENED} files")
             data = read_bytes(file)
         except SceneError as error:
             self.problems.append(str(error))
@@ -215,8 +203,8 @@ class Reader:
                 self.wrong(document, path, f"includes itself: {' → '.join(f.name for f in [*self.files, file])}")
                 continue
             self.included_files += 1
-            if len(self.files) >= DEEPEST or self.included_files > MAX_FILES:
-                self.wrong(document, path, f"at most {DEEPEST} files inside each other, and {MAX_FILES} in all")
+            if len(self.files) >= MAX_NESTED or self.included_files > MAX_OPENED:
+                self.wrong(document, path, f"at most {MAX_NESTED} files inside each other, and {MAX_OPENED} in all")
                 continue
             self.files.append(file)
             with contextlib.suppress(Failed):
@@ -240,7 +228,7 @@ class Reader:
         for key, data in document.data.items():
             if key not in known:
                 self.wrong(document, (key,), f"an unknown table; {meant(key, known)}")
-            elif key not in ("include", "ground", *RULES, "belt") and not isinstance(data, dict):
+            elif key not in ("include", "ground", *RULE_SECTIONS, "belt") and not isinstance(data, dict):
                 self.wrong(document, (key,), f"a table, got {data!r}")
 
     def parameters(self, documents: list[Document], given: dict[str, Any], top: Document, around: Any = None) -> Names:
@@ -303,7 +291,7 @@ class Reader:
         out: list[Entry] = []
         for section in (*SECTIONS, "place", "machine"):
             data = document.data.get(section)
-            if NAMED.get(section, True):
+            if NAMED_SECTIONS.get(section, True):
                 for name, table in (data if isinstance(data, dict) else {}).items():
                     gear = section == "joint" and isinstance(table, dict) and table.get("type") == "Gear"
                     out.append(Entry("gear" if gear else section, name, table, document, (section, name)))
@@ -333,8 +321,8 @@ class Reader:
         try:
             for inner in self.repeated(entry, scope):
                 self.entries += 1
-                if self.entries > MOST:
-                    raise self.wrong(document, path, f"a scene has at most {MOST} entries")
+                if self.entries > MAX_ENTRIES:
+                    raise self.wrong(document, path, f"a scene has at most {MAX_ENTRIES} entries")
                 if scope.depth:
                     self.copy(f"part {scope.prefix!r}")
                 name = None
@@ -369,8 +357,12 @@ class Reader:
         name, data = left[0]
         count = self.value(data, scope, entry.document, (*entry.path, "repeat", name))
         ends = count if isinstance(count, list) else [0, count]
-        if len(ends) != 2 or not all(type(end) is int and abs(end) <= MOST for end in ends) or ends[1] - ends[0] > MOST:
-            raise SceneError(f"{name} is a count or [first, one past the last], whole numbers up to {MOST}, got {count!r}")
+        if (
+            len(ends) != 2
+            or not all(type(end) is int and abs(end) <= MAX_ENTRIES for end in ends)
+            or ends[1] - ends[0] > MAX_ENTRIES
+        ):
+            raise SceneError(f"{name} is a count or [first, one past the last], whole numbers up to {MAX_ENTRIES}, got {count!r}")
         for i in range(*ends):
             self.copy(f"{name} is {count!r}")
             yield from self._counted(entry, replace(scope, names={**scope.names, name: i}), left[1:])
@@ -448,8 +440,8 @@ class Reader:
         """A part or another file, put somewhere, its names with a prefix."""
         self.note_unknown(list(data), ["part", "file", "prefix", "position", "rotation", "set"], document, path, data)
         given = {k: self.value(v, scope, document, (*path, k)) for k, v in data.items()}
-        if scope.depth >= DEEPEST:
-            raise self.wrong(document, path, f"parts inside each other at most {DEEPEST} deep; is it inside itself?")
+        if scope.depth >= MAX_NESTED:
+            raise self.wrong(document, path, f"parts inside each other at most {MAX_NESTED} deep; is it inside itself?")
         self.placed += 1
         if self.placed > MAX_PLACED:
             raise self.wrong(document, path, f"at most {MAX_PLACED} parts are placed in a scene")

@@ -31,13 +31,13 @@ from sharnir.scene.scene import Scene
 Pose = tuple[Array, Array]  # position (m), unit quaternion (x, y, z, w)
 HERE: Pose = (np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]))
 
-ROUNDING = 1e-9
+MOMENT_ROUNDING = 1e-9
 """A negative moment of this size is taken for rounding, kg·m²."""
 
 NO_GYRATION = 1e-6
 """A principal moment is missing where its radius of gyration is below this, m."""
 
-LIFT = 1e-3
+URDF_LIFT = 1e-3
 """What a body without mass or inertia gets, see `load_urdf`."""
 
 
@@ -50,7 +50,7 @@ def load_urdf(
     floating: bool = False,
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
     meshes: bool = True,
-    lift: float = LIFT,
+    lift: float = URDF_LIFT,
 ) -> Scene:
     """The robot of a URDF file, every joint at its zero, as a Scene; bodies and joints keep the names of the file.
 
@@ -267,7 +267,7 @@ def read_inertial(inertial: Element | None) -> MassProperties:
     given = inertial.one("inertia")
     if given is not None:
         for i, j, name in ((0, 0, "ixx"), (1, 1, "iyy"), (2, 2, "izz")):
-            tensor[i, j] = given.number(name, least=-ROUNDING)
+            tensor[i, j] = given.number(name, least=-MOMENT_ROUNDING)
         for i, j, name in ((0, 1, "ixy"), (0, 2, "ixz"), (1, 2, "iyz")):
             tensor[i, j] = tensor[j, i] = given.number(name, 0.0)
     R = quat_to_matrix(turn)

@@ -11,7 +11,7 @@ import numpy as np
 from sharnir.core.extras import need
 from sharnir.errors import SimulationError
 
-SUFFIXES = (".usda", ".usdc", ".usd", ".usdz")
+USD_SUFFIXES = (".usda", ".usdc", ".usd", ".usdz")
 
 
 def prim_names(names: list[str]) -> list[str]:
@@ -38,8 +38,8 @@ def write(
         ropes: name → n arrays (points, 3), and the radius.
     """
     file = Path(path)
-    if file.suffix not in SUFFIXES:
-        raise SimulationError(f"to_usd: {file}: the name of a USD file ends with one of {', '.join(SUFFIXES)}")
+    if file.suffix not in USD_SUFFIXES:
+        raise SimulationError(f"to_usd: {file}: the name of a USD file ends with one of {', '.join(USD_SUFFIXES)}")
     need("pxr", "io")
     from pxr import Gf, Usd, UsdGeom, Vt
 

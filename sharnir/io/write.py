@@ -25,11 +25,11 @@ from sharnir.model.joint_types import Joint
 from sharnir.scene.inputs import Input
 from sharnir.scene.scene import Scene
 
-LONG = 64
+LONG_ARRAY = 64
 """An array of more numbers is written packed."""
-SHARED = (Battery, Material, Mesh)
+SHARED_TYPES = (Battery, Material, Mesh)
 """Objects that are written once, as parameters, where several things have the same one."""
-FINE = 2001
+CURVE_POINTS = 2001
 """Points of a curve that was given as a function, as `add_rope` takes them."""
 
 Plain = dict[str, Any]
@@ -128,7 +128,7 @@ class Writer:
             name = name.name
         who = f"{section} {name!r}" if name else section
         if callable(arguments.get("points")):
-            arguments["points"] = np.array([arguments["points"](x) for x in np.linspace(0.0, 1.0, FINE)])
+            arguments["points"] = np.array([arguments["points"](x) for x in np.linspace(0.0, 1.0, CURVE_POINTS)])
         plain: Plain = {}
         joint = arguments.pop("joint", None) if call.method == "add_joint" else None
         if joint is not None:
@@ -151,9 +151,9 @@ class Writer:
         if isinstance(value, np.generic):
             return value.item()
         if isinstance(value, np.ndarray):
-            return packed(value) if value.size > LONG else value.tolist()
+            return packed(value) if value.size > LONG_ARRAY else value.tolist()
         if isinstance(value, list | tuple):
-            numbers = np.asarray(value) if len(value) > LONG and isinstance(value[0], list | tuple | float) else None
+            numbers = np.asarray(value) if len(value) > LONG_ARRAY and isinstance(value[0], list | tuple | float) else None
             if numbers is not None and numbers.dtype.kind in "if":
                 return packed(numbers)
             return [self.plain(v, who) for v in value]
@@ -218,7 +218,7 @@ def things(value: Any) -> Iterator[Any]:
     elif isinstance(value, dict):
         for item in value.values():
             yield from things(item)
-    elif isinstance(value, SHARED):
+    elif isinstance(value, SHARED_TYPES):
         yield value
     elif dataclasses.is_dataclass(value) and not isinstance(value, type) and type(value).__name__ in kinds():
         yield from things(list(arguments_of(value).values()))

@@ -18,11 +18,11 @@ import numpy as np
 from sharnir.errors import SceneError, SceneFileError
 from sharnir.geometry.shapes import Array
 
-MAX_BYTES = 64 * 2**20
+MAX_FILE_BYTES = 64 * 2**20
 """Largest file that is read, a mesh likewise."""
 MAX_ELEMENTS = 1_000_000
-MAX_DEPTH = 100
-LARGEST = 1e30
+MAX_XML_DEPTH = 100
+LARGEST_VALUE = 1e30
 """Number of a file, in its unit."""
 
 log = logging.getLogger("sharnir")
@@ -108,8 +108,8 @@ class Element:
         values = [float(w) if _NUMBER.fullmatch(w) else math.nan for w in words]
         if len(values) != count or not all(map(math.isfinite, values)):
             self.refuse("a finite number" if count == 1 else f"{count} finite numbers", attribute)
-        if max(map(abs, values), default=0.0) > LARGEST:  # whose squares and products would overflow
-            self.refuse(f"numbers of at most {LARGEST:g}", attribute)
+        if max(map(abs, values), default=0.0) > LARGEST_VALUE:  # whose squares and products would overflow
+            self.refuse(f"numbers of at most {LARGEST_VALUE:g}", attribute)
         return np.array(values)
 
     def number(self, attribute: str, default: float | None = None, *, least: float = -math.inf, infinite: bool = False) -> float:
@@ -149,8 +149,8 @@ def read_xml(file: Path) -> Element:
         nonlocal count
         count += 1
         line = parser.CurrentLineNumber
-        if count > MAX_ELEMENTS or len(open_elements) >= MAX_DEPTH:
-            raise SceneError(f"{file.name}:{line}: <{tag}>: at most {MAX_ELEMENTS} elements, {MAX_DEPTH} inside each other")
+        if count > MAX_ELEMENTS or len(open_elements) >= MAX_XML_DEPTH:
+            raise SceneError(f"{file.name}:{line}: <{tag}>: at most {MAX_ELEMENTS} elements, {MAX_XML_DEPTH} inside each other")
         parent = open_elements[-1] if open_elements else None
         element = Element(file.name, line, tag, attributes, notes, parent)
         (root if parent is None else parent.children).append(element)
@@ -169,11 +169,11 @@ def read_bytes(file: Path) -> bytes:
         if not file.is_file():
             raise SceneError(f"{file}: no such file")
         with file.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
+            data = stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise SceneError(f"{file}: cannot be read: {error.strerror}") from None
-    if len(data) > MAX_BYTES:
-        raise SceneError(f"{file}: at most {MAX_BYTES // 2**20} MB are read")
+    if len(data) > MAX_FILE_BYTES:
+        raise SceneError(f"{file}: at most {MAX_FILE_BYTES // 2**20} MB are read")
     return data
 
 

@@ -12,8 +12,8 @@ from sharnir.emit.algebra import Matrix, Quaternion, Symmetric, Vector, cross, d
 from sharnir.emit.expressions import absolute, atan2, clamp, cos, maximum, select, sin, sqrt
 
 TWELFTH = 1 / 12
-SHORT = 1e-14  # rad²: a turn in a step that is none
-TURN = 6.283185307179586
+LEAST_TURN_SQUARED = 1e-14  # rad²: a turn in a step that is none
+FULL_TURN = 6.283185307179586
 
 
 def length(x: Any) -> Any:
@@ -131,7 +131,7 @@ def mean_gradient(start: Quaternion, end: Quaternion, rest: Vector, stiffness: V
 def along(lacks: Any, by: Vector) -> Any:
     """What times `by` lets a product with `by` be larger by what it lacks."""
     size = dot(by, by)
-    moves = size > SHORT
+    moves = size > LEAST_TURN_SQUARED
     return select(moves, lacks / select(moves, size, 1.0), 0.0)
 
 
@@ -168,7 +168,7 @@ def swing_and_twist(q: Quaternion, a: Any, b: Any) -> tuple[Vector, Matrix]:
     slope = s.x * s.y * (bb - aa) / h
     swing = -s - cross(z, s) * (theta * slope / (h * maximum(sine, 0.05)))
     twist = 2.0 * atan2(q.v.z, q.w)
-    twist = select(twist > 0.5 * TURN, twist - TURN, select(twist < -0.5 * TURN, twist + TURN, twist))
+    twist = select(twist > 0.5 * FULL_TURN, twist - FULL_TURN, select(twist < -0.5 * FULL_TURN, twist + FULL_TURN, twist))
     about = (Vector(0.0, 0.0, 1.0) + z) * (1.0 / maximum(1.0 + z.z, 1e-3))
     return Vector(1.0 / h - theta, 0.0, twist), Matrix([list(swing), [0.0, 0.0, 0.0], list(about)])
 

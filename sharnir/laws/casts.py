@@ -53,7 +53,7 @@ def cast_table(model: Model) -> Any:
 
 
 @wp.func
-def carried(s: Any, k: int, w: int, part: real):
+def wheel_load(s: Any, k: int, w: int, part: real) -> tuple[real, real]:
     """What the ground gives a wheel in a step: N·m·s about its axle, and N·s along the normals; `part` of what stands there."""
     turn = real(0.0)
     load = real(0.0)
@@ -67,7 +67,7 @@ def carried(s: Any, k: int, w: int, part: real):
 
 
 @wp.func
-def open_casts(s: Any, w: int, h: real):
+def open_casts(s: Any, w: int, h: real) -> None:
     """Drives and brakes of a step in which forces act for a time h."""
     for k in range(s[0].casts.count):
         row = s[0].casts.state[k]
@@ -84,7 +84,7 @@ def open_casts(s: Any, w: int, h: real):
                 kd = real(0.0)
             size = I + h * kd
             moves = I * omega + h * (torque + kd * s[0].control.drive_command[c + 1, w])
-            turn, load = carried(s, k, w, h / s[0].settings.dt[0])
+            turn, load = wheel_load(s, k, w, h / s[0].settings.dt[0])
             bound = h * s[0].control.drive_command[c + 4, w] + s[0].casts.rolling[k] * load
             if wp.abs(moves + turn) <= bound:
                 s[0].casts.free[k, w] = real(0.0)
@@ -95,7 +95,7 @@ def open_casts(s: Any, w: int, h: real):
 
 
 @wp.func
-def close_casts(s: Any, w: int, part: real, h: real, mean: real):
+def close_casts(s: Any, w: int, part: real, h: real, mean: real) -> None:
     """Speeds and angles after a step of length h, whose impulses, but for a `part`, stand in the contacts.
 
     A wheel turns by its new speed or, with `mean` ½, by the mean of its old one and that.
@@ -103,7 +103,7 @@ def close_casts(s: Any, w: int, part: real, h: real, mean: real):
     for k in range(s[0].casts.count):
         row = s[0].casts.state[k]
         if row >= 0:
-            turn, _load = carried(s, k, w, part)
+            turn, _load = wheel_load(s, k, w, part)
             omega = s[0].casts.free[k, w] + s[0].casts.mobility[k, w] * turn
             before = s[0].state.drive_state[row, w]
             s[0].state.drive_state[row, w] = omega

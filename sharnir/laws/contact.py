@@ -40,7 +40,7 @@ def tangent_inverse(K: vec6, mu: vec2) -> vec4:
 
 
 @wp.func
-def rub(p1: real, p2: real, u1: real, u2: real, G: vec4, bound: real):
+def rub(p1: real, p2: real, u1: real, u2: real, G: vec4, bound: real) -> tuple[real, real]:
     """The tangential impulse (scaled) that meets the speed u: it holds if the bound allows, else it is opposite to the slip."""
     a = p1 - G[0] * u1 - G[1] * u2
     b = p2 - G[1] * u1 - G[2] * u2
@@ -88,7 +88,7 @@ def softness(k: real, d: real, h: real) -> real:
 
 
 @wp.func
-def tread(k: real, fade: real, last: real, h: real, kick: real):
+def tread(k: real, fade: real, last: real, h: real, kick: real) -> tuple[real, real]:
     """A tyre's tread along one axis: σė + |v|e = σu, force −k e, implicit; `fade` |v|/σ, `last` the impulse of the last step.
 
     e = (e₀ + Δt u)/(1 + Δt |v|/σ), p = −k e Δt: so u + c p + e₀/Δt = 0, and e₀ is what the last force tells, on its ellipse or

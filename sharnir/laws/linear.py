@@ -15,14 +15,14 @@ from typing import Any
 import warp as wp
 
 from sharnir.core.types import mat33, mat66, real, vec6
-from sharnir.laws.prepare import axis_unit, prepare_laws, resolved
-from sharnir.laws.solve import clamp_sign, held_speed, limit_row, solve_axes, solve_axis
+from sharnir.laws.prepare import axis_unit, prepare_laws, share_of_mean
+from sharnir.laws.solve import clamp_sign, held_speed, limit_row, solve_axis, solve_several_axes
 from sharnir.model.kinematics import pose_at
 
 ALL_AT_ONCE = wp.constant(12)  # passes that correct every wrong joint; later ones correct the first alone, which must end
 
 
-ROUNDING = wp.constant(real(1.0e-2))  # of the speed that all kinetic energy would give an axis, beside its own speeds
+ENERGY_SPEED_SHARE = wp.constant(real(1.0e-2))  # of the speed that all kinetic energy would give an axis, beside its own speeds
 SLOWEST = wp.constant(real(1.0e-15))  # rad, or of the scene's length, a step: sliding friction has no direction below it
 
 
@@ -35,7 +35,7 @@ def law_miss(s: Any, w: int, by: real, speed: real, A: real) -> real:
         return by / A
     if not by > real(0.0):
         return real(0.0)
-    return by / (speed + ROUNDING * wp.sqrt(s[0].energy[w] * A))
+    return by / (speed + ENERGY_SPEED_SHARE * wp.sqrt(s[0].energy[w] * A))
 
 
 @wp.func
@@ -45,7 +45,7 @@ def slowest(s: Any, j: int, x: int) -> real:
 
 
 @wp.func
-def open_laws(s: Any, i: int, w: int, mean: real):
+def open_laws(s: Any, i: int, w: int, mean: real) -> None:
     """The laws of a link's joint from its speeds in laws.start, and a guess of their solution: it goes on as it does.
 
     `mean` 1: by the mean of the speeds at both ends of the step.
@@ -78,7 +78,7 @@ def one_response(s: Any, i: int, w: int, x: int) -> real:
 
 @wp.func
 def soften_axes(s: Any, i: int, w: int, spring: real) -> int:
-    """How far the laws of a link's axes are taken at the mean (`prepare.resolved`) into laws.mean; 1 if any is not altogether."""
+    """Into laws.mean: how far a link takes its axes' laws at the mean (`prepare.share_of_mean`); 1 if any is not altogether."""
     n = s[0].tree.row[i].v_size
     v0 = s[0].tree.row[i].v_start
     found = int(0)
@@ -88,14 +88,14 @@ def soften_axes(s: Any, i: int, w: int, spring: real) -> int:
             A = real(1.0) / s[0].work.U[v0, w]
         else:
             A = one_response(s, i, w, x)
-        s[0].laws.mean[v0 + x, w] = resolved(s, v0 + x, w, A, spring)
+        s[0].laws.mean[v0 + x, w] = share_of_mean(s, v0 + x, w, A, spring)
         if s[0].laws.mean[v0 + x, w] < real(1.0):
             found = 1
     return found
 
 
 @wp.func
-def servo_part(s: Any, at: int, w: int, u: real):
+def servo_part(s: Any, at: int, w: int, u: real) -> tuple[real, real]:
     """(a, b) of an axis' linear laws and its servo, free or at its cap, at the speed u: p = −a u − b."""
     a = s[0].laws.a[at, w]
     b = s[0].laws.b[at, w]
@@ -115,7 +115,7 @@ def limit_speed(s: Any, at: int, w: int) -> real:
 
 
 @wp.func
-def linear_one(s: Any, i: int, w: int, share: real):
+def linear_one(s: Any, i: int, w: int, share: real) -> None:
     """The laws of a link's only axis, linear about their solution."""
     at = s[0].joints.v_start[s[0].tree.joint[i]]
     a, b = servo_part(s, at, w, s[0].laws.end[at, w])
@@ -135,7 +135,7 @@ def linear_one(s: Any, i: int, w: int, share: real):
 
 
 @wp.func
-def lock(s: Any, at: int, w: int, g: vec6, wanted: real):
+def lock(s: Any, at: int, w: int, g: vec6, wanted: real) -> None:
     s[0].linear.row[at, w] = g
     s[0].linear.wanted[at, w] = wanted
 
@@ -146,7 +146,7 @@ def mean_speed(s: Any, at: int, w: int, share: real) -> real:
 
 
 @wp.func
-def linear_several(s: Any, i: int, w: int, share: real):
+def linear_several(s: Any, i: int, w: int, share: real) -> None:
     """The laws of a link's axes, linear about their solution.
 
     Sliding friction of a group, p = −slide u/|u|, has the slope −slide/|u| (E − n nᵀ), n = u/|u|: a resistance across n. u is
@@ -217,7 +217,7 @@ def linear_several(s: Any, i: int, w: int, share: real):
 
 
 @wp.func
-def linearise(s: Any, i: int, w: int, share: real):
+def linearise(s: Any, i: int, w: int, share: real) -> None:
     if s[0].joints.v_size[s[0].tree.joint[i]] == 1:
         linear_one(s, i, w, share)
     else:
@@ -260,7 +260,9 @@ def solve_several(s: Any, j: int, w: int, u: vec6, A: mat66, linear: vec6, share
     for x in range(n):
         s[0].laws.impulse[v0 + x, w] = real(0.0)
     free = u
-    u = u + A * solve_axes(s[0].laws, s[0].axes.group, v0, w, n, n - s[0].joints.turns[j], s[0].joints.ball[j], u, A, share)
+    u = u + A * solve_several_axes(
+        s[0].laws, s[0].axes.group, v0, w, n, n - s[0].joints.turns[j], s[0].joints.ball[j], u, A, share
+    )
     off = real(0.0)
     for x in range(n):
         if s[0].laws.stuck[v0 + x, w] > 0:

@@ -20,7 +20,7 @@ from sharnir.model.joint_geometry import (
     swing_twist_limits,
 )
 
-INFINITE = wp.constant(real(1.0e30))
+NO_BOUND = wp.constant(real(1.0e30))
 NEAR_LIMIT = wp.constant(real(5.0e-3))  # rad, or of the scene's length: a limit passed by less is returned to by speeds
 MOST_REPAIR = wp.constant(real(0.02))  # rad, or of the scene's length: what a step takes back of a passed limit
 LEAP = wp.constant(real(-1.0))  # for `mean`: speeds stand half a step before and half a step after the pose
@@ -35,7 +35,7 @@ def axis_unit(s: Any, j: int, x: int) -> real:
 
 
 @wp.func
-def decay(s: Any, at: int, w: int):
+def decay(s: Any, at: int, w: int) -> tuple[real, real]:
     """exp(−t R/L) of a motor's current after a kick of t, and the mean of that exponential over it; (0, 0) without inductance."""
     x = s[0].settings.kick[w] * s[0].axes.resistance[at, w]
     L = s[0].axes.inductance[at, w]
@@ -47,7 +47,7 @@ def decay(s: Any, at: int, w: int):
 
 
 @wp.func
-def motor_law(s: Any, at: int, w: int, u_start: real, end: real, start: real):
+def motor_law(s: Any, at: int, w: int, u_start: real, end: real, start: real) -> tuple[real, real, real]:
     """(a, b, efficiency) of a DC motor: the mean current of the step at speed u, exact, and the rotor's inertia.
 
     u is made of the speeds at the end and at the start of the step by the shares `end` and `start`.
@@ -88,7 +88,7 @@ def stop_speed(dt: real, room: real, u: real, e: real, unit: real, tolerance: re
 
 
 @wp.func
-def limit_box(s: Any, laws: Laws, at: int, w: int, q: real, u_start: real, erp: real, mean: real, unit: real):
+def limit_box(s: Any, laws: Laws, at: int, w: int, q: real, u_start: real, erp: real, mean: real, unit: real) -> None:
     """Speeds that keep q inside its limits to the end of the step; outside already, none further out (times erp, back in).
 
     A limit with restitution that the start speed would pass is left at −e times that speed. Where the step goes by the mean of
@@ -98,9 +98,9 @@ def limit_box(s: Any, laws: Laws, at: int, w: int, q: real, u_start: real, erp: 
     e = s[0].axes.restitution[at, w]
     low = q - s[0].axes.lower[at, w]
     high = s[0].axes.upper[at, w] - q
-    lower = -INFINITE
-    upper = INFINITE
-    if low < INFINITE:
+    lower = -NO_BOUND
+    upper = NO_BOUND
+    if low < NO_BOUND:
         lower = -low / dt
         if low < real(0.0):
             lower = wp.min(lower, MOST_REPAIR / (unit * dt)) * erp
@@ -108,7 +108,7 @@ def limit_box(s: Any, laws: Laws, at: int, w: int, q: real, u_start: real, erp: 
             lower = stop_speed(dt, low, u_start, e, unit, s[0].settings.tolerance[1])
         elif e > real(0.0) and u_start < real(0.0) and low + dt * u_start < real(0.0):
             lower = -e * u_start
-    if high < INFINITE:
+    if high < NO_BOUND:
         upper = high / dt
         if high < real(0.0):
             upper = wp.max(upper, -MOST_REPAIR / (unit * dt)) * erp
@@ -121,7 +121,7 @@ def limit_box(s: Any, laws: Laws, at: int, w: int, q: real, u_start: real, erp: 
 
 
 @wp.func
-def ball_limits(s: Any, k: int, w: int, turn: quat):
+def ball_limits(s: Any, k: int, w: int, turn: quat) -> tuple[vec3, mat33]:
     """Coordinates that limit a ball joint turned so, and, as columns, their derivatives by its rotations."""
     values = vec3(real(0.0))
     rows = mat33(real(0.0))
@@ -134,17 +134,17 @@ def ball_limits(s: Any, k: int, w: int, turn: quat):
 
 
 @wp.func
-def limit_ball(s: Any, laws: Laws, k: int, w: int, values: vec3, rows: mat33, omega: vec3, erp: real, mean: real):
+def limit_ball(s: Any, laws: Laws, k: int, w: int, values: vec3, rows: mat33, omega: vec3, erp: real, mean: real) -> None:
     """The limits of a ball joint from coordinates and their derivatives (`ball_limits`) and its spin."""
     at = s[0].joints.v_start[k] + s[0].joints.v_size[k] - 3
     for j in range(3):
         row = vec3(rows[0, j], rows[1, j], rows[2, j])
         laws.row[at + j, w] = row
-        laws.lower[at + j, w] = -INFINITE
-        laws.upper[at + j, w] = INFINITE
+        laws.lower[at + j, w] = -NO_BOUND
+        laws.upper[at + j, w] = NO_BOUND
         if s[0].joints.ball[k] == 1 or j == 2:
             limit_box(s, laws, at + j, w, values[j], wp.dot(row, omega), erp, mean, real(1.0))
-        elif j == 0 and s[0].axes.upper[at, w] < INFINITE:
+        elif j == 0 and s[0].axes.upper[at, w] < NO_BOUND:
             room = values[0]
             if room < real(0.0):
                 room = wp.max(room, -MOST_REPAIR) * erp
@@ -156,7 +156,7 @@ def limit_ball(s: Any, laws: Laws, k: int, w: int, values: vec3, rows: mat33, om
 
 
 @wp.func
-def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, start: bool, mean: real):
+def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, start: bool, mean: real) -> None:
     """The limits of every axis of a joint from its pose and laws.start: at the start of a step, where speeds count
     (restitution), or at its end.
     """
@@ -178,7 +178,7 @@ def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, 
         u_start = real(0.0)
         if start:
             u_start = laws.start[at, w]
-        if s[0].axes.lower[at, w] > -INFINITE or s[0].axes.upper[at, w] < INFINITE:
+        if s[0].axes.lower[at, w] > -NO_BOUND or s[0].axes.upper[at, w] < NO_BOUND:
             near = s[0].state.q[s[0].joints.q_start[k] + i, w]
             if not start:
                 near = near + s[0].settings.part[w] * laws.start[at, w]
@@ -186,7 +186,7 @@ def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, 
 
 
 @wp.func
-def friction_bounds(s: Any, laws: Laws, k: int, i: int, w: int):
+def friction_bounds(s: Any, laws: Laws, k: int, i: int, w: int) -> None:
     """Friction bounds of the group of axis i, held and sliding: Δt (static or dynamic) + load · |last constraint impulse|."""
     n = s[0].joints.v_size[k]
     v0 = s[0].joints.v_start[k]
@@ -199,7 +199,7 @@ def friction_bounds(s: Any, laws: Laws, k: int, i: int, w: int):
     hold = static
     slide = dynamic
     if s[0].state.time[w] == wp.float64(0.0) and s[0].control.friction_load[at, w] > real(0.0):
-        hold = INFINITE  # the load is not known yet: what rests, rests in the first step
+        hold = NO_BOUND  # the load is not known yet: what rests, rests in the first step
         for j in range(n):
             if laws.start[v0 + j, w] != real(0.0):
                 hold = static
@@ -229,7 +229,7 @@ def resolved_spring(dt: real, k: real, c: real, A: real) -> real:
 
 
 @wp.func
-def resolved(s: Any, at: int, w: int, A: real, spring: real) -> real:
+def share_of_mean(s: Any, at: int, w: int, A: real, spring: real) -> real:
     """How much of the mean rule the linear laws of an axis with the response A may have; `spring` 0: without its spring."""
     if s[0].axes.implicit[at, w] > real(0.0):
         return real(0.0)
@@ -246,7 +246,7 @@ def resolved(s: Any, at: int, w: int, A: real, spring: real) -> real:
 
 
 @wp.func
-def law_shares(s: Any, w: int, mean: real, share: real):
+def law_shares(s: Any, w: int, mean: real, share: real) -> tuple[real, real, real, real]:
     """(end, start, far, near): a law is taken at the speed end · u₁ + start · u₀ and at the place q + Δt (far · u₁ + near · u₀).
 
     `mean` 0: at the end of the step; 1: at the mean of its ends; LEAP: u₀ and u₁ lead to and from the pose, and the law is the
@@ -275,7 +275,7 @@ def law_shares(s: Any, w: int, mean: real, share: real):
 
 
 @wp.func
-def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose, mean: real):
+def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose, mean: real) -> None:
     """The laws of a joint's axes at velocity level, from laws.start, started from the impulses of the last step.
 
     All are implicit, at the end of the step; or, `mean` 1, at the mean of its two ends: p = −h k (q + ¼Δt (u₀ + u₁)) of a spring,
@@ -355,7 +355,7 @@ def law_speed(s: Any, laws: Laws, at: int, w: int) -> real:
 
 
 @wp.func
-def motor_current(s: Any, laws: Laws, at: int, w: int):
+def mean_motor_current(s: Any, laws: Laws, at: int, w: int) -> tuple[real, real]:
     """A motor's mean current over the kick, and that at its end; the speed at the end in laws.end."""
     back = s[0].axes.torque_constant[at, w] * s[0].axes.gear_ratio[at, w] * law_speed(s, laws, at, w)
     last = (s[0].control.voltage[at, w] - back) / s[0].axes.resistance[at, w]
@@ -365,7 +365,7 @@ def motor_current(s: Any, laws: Laws, at: int, w: int):
 
 
 @wp.func
-def report_laws(s: Any, laws: Laws, k: int, w: int):
+def report_laws(s: Any, laws: Laws, k: int, w: int) -> None:
     """Keep the impulses as of a whole step, advance motor currents, add up what friction and dampers took; speeds in laws.end."""
     kick = s[0].settings.kick[w]
     whole = s[0].settings.dt[0] / kick
@@ -383,7 +383,7 @@ def report_laws(s: Any, laws: Laws, k: int, w: int):
         servo = -laws.servo_a[at, w] * u - laws.servo_b[at, w]
         drive = wp.clamp(servo, -laws.servo_cap[at, w], laws.servo_cap[at, w])
         if s[0].axes.resistance[at, w] > real(0.0):
-            mean, end = motor_current(s, laws, at, w)
+            mean, end = mean_motor_current(s, laws, at, w)
             motor = kick * s[0].axes.gear_ratio[at, w] * laws.efficiency[at, w] * s[0].axes.torque_constant[at, w] * mean
             drive = drive + motor
             s[0].state.current[at, w] = end
@@ -396,7 +396,7 @@ def report_laws(s: Any, laws: Laws, k: int, w: int):
 
 
 @wp.func
-def clear_laws(s: Any, k: int, w: int):
+def clear_laws(s: Any, k: int, w: int) -> None:
     """Clear the laws of a joint that is switched off."""
     for at in range(s[0].joints.v_start[k], s[0].joints.v_start[k] + s[0].joints.v_size[k]):
         s[0].state.drive_impulse[at, w] = real(0.0)

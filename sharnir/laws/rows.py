@@ -4,7 +4,7 @@ import warp as wp
 
 from sharnir.core.types import mat33, mat66, real, vec3
 
-TINY = wp.constant(real(1.0e-14))
+SINGULAR = wp.constant(real(1.0e-14))
 
 
 @wp.struct
@@ -29,7 +29,7 @@ class AxisRows:
 
 
 @wp.func
-def body_response(r: vec3, inv_mass: real, inv_inertia: mat33):
+def body_response(r: vec3, inv_mass: real, inv_inertia: mat33) -> tuple[mat33, mat33, mat33]:
     """One body's part of K as its blocks (linear-linear, linear-angular, angular-angular)."""
     S = wp.skew(r)
     SJ = S * inv_inertia
@@ -82,7 +82,7 @@ def masked_inverse(F: mat33, free: int, K: mat33) -> mat33:
 
 
 @wp.func
-def block_inverse(Fl: mat33, Fa: mat33, free: int, Kll: mat33, Kla: mat33, Kaa: mat33):
+def block_inverse(Fl: mat33, Fa: mat33, free: int, Kll: mat33, Kla: mat33, Kaa: mat33) -> tuple[mat33, mat33, mat33]:
     """W as its blocks (ll, la, aa), by the Schur complement of the translations; bits 0..5 of `free` are the free slots."""
     A = masked_inverse(Fl, free, Kll)
     if free >> 3 == 7:
@@ -94,7 +94,9 @@ def block_inverse(Fl: mat33, Fa: mat33, free: int, Kll: mat33, Kla: mat33, Kaa: 
 
 
 @wp.func
-def apply_impulse(twists: Twists, b: int, w: int, p: vec3, l: vec3, r: vec3, inv_mass: real, inv_inertia: mat33, sign: real):
+def apply_impulse(
+    twists: Twists, b: int, w: int, p: vec3, l: vec3, r: vec3, inv_mass: real, inv_inertia: mat33, sign: real
+) -> None:
     """Change a body's velocity by the impulse sign·(p at r, l)."""
     twists.linear[b, w] = twists.linear[b, w] + p * (sign * inv_mass)
     twists.angular[b, w] = twists.angular[b, w] + inv_inertia * ((wp.cross(r, p) + l) * sign)

@@ -17,11 +17,11 @@ from typing import Any
 import warp as wp
 
 from sharnir.core.types import mat33, mat66, real, vec3, vec6
-from sharnir.laws.rows import TINY
+from sharnir.laws.rows import SINGULAR
 
-PASSES = wp.constant(24)  # most passes over friction groups and limits of one joint with several axes
+MOST_GROUP_PASSES = wp.constant(24)  # most passes over friction groups and limits of one joint with several axes
 SECULAR_STEPS = wp.constant(30)  # most Newton steps to the size of the slip (`friction_3d`)
-SERVO_TRIES = wp.constant(8)  # most guesses as to which servos of one joint are at their caps
+MOST_SERVO_GUESSES = wp.constant(8)  # most guesses as to which servos of one joint are at their caps
 
 
 # ---- laws of the free axes ---------------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def clamp_sign(x: real, bound: real) -> real:
 
 
 @wp.func
-def friction_1d(u: real, A: real, hold: real, slide: real, before: real, share: real, firm: bool):
+def friction_1d(u: real, A: real, hold: real, slide: real, before: real, share: real, firm: bool) -> tuple[real, int]:
     """Friction impulse of one axis whose speed without it is u: (f, 1 if it holds, 2 if it only keeps the axis where it is,
     3 if it does so and could hold it).
 
@@ -89,7 +89,9 @@ def held_speed(held: int, before: real, share: real) -> real:
 
 
 @wp.func
-def axis_1d(u: real, A: real, hold: real, slide: real, lower: real, upper: real, before: real, share: real, firm: bool):
+def axis_1d(
+    u: real, A: real, hold: real, slide: real, lower: real, upper: real, before: real, share: real, firm: bool
+) -> tuple[real, real, real, int]:
     """Friction and limit of one axis whose speed without them is u: (speed, friction, limit impulse, holds)."""
     f, held = friction_1d(u, A, hold, slide, before, share, firm)
     v = u + A * f
@@ -116,7 +118,7 @@ def axis_1d(u: real, A: real, hold: real, slide: real, lower: real, upper: real,
 def solve_axis(
     u: real, A: real, p: real, a: real, b: real, servo_a: real, servo_b: real, servo_cap: real,
     hold: real, slide: real, lower: real, upper: real, before: real, share: real, firm: bool,
-):  # fmt: skip
+) -> tuple[real, real, real, int, real]:  # fmt: skip
     """All laws of a joint's only axis, in closed form, from its speed u, response A, impulse p so far.
 
     Returns (Δp, friction, limit, whether it holds, energy taken).
@@ -137,7 +139,9 @@ def solve_axis(
 
 
 @wp.func
-def friction_3d(v: vec3, M: mat33, inverse: mat33, hold: real, slide: real, guess: real, before: vec3, share: real):
+def friction_3d(
+    v: vec3, M: mat33, inverse: mat33, hold: real, slide: real, guess: real, before: vec3, share: real
+) -> tuple[vec3, int]:
     """Friction impulse of a group of up to three axes whose speed without it is v, response M; (f, held) as of `friction_1d`.
 
     It holds where |M⁻¹v| ≤ hold; else f = −slide y, y = u/|u| = (sE + slide M)⁻¹ v with |y| = 1, s = |u| > 0: the secular
@@ -166,14 +170,14 @@ def friction_3d(v: vec3, M: mat33, inverse: mat33, hold: real, slide: real, gues
         R = wp.inverse(E * s + M * slide)
         y = R * v
         size = wp.length(y)
-        if wp.abs(size - real(1.0)) <= TINY * real(10.0):
+        if wp.abs(size - real(1.0)) <= SINGULAR * real(10.0):
             break
         s = wp.max(least, s + wp.dot(y, y) / wp.dot(y, R * y) * (size - real(1.0)))
     return -wp.normalize(y) * slide, 0
 
 
 @wp.func
-def add_soft(A: mat66, u: vec6, n: int, i: int, a: real, b: real):
+def add_soft(A: mat66, u: vec6, n: int, i: int, a: real, b: real) -> tuple[mat66, vec6]:
     """Responses and speeds with the linear law p_i = −a u_i − b in force on axis i (Sherman–Morrison)."""
     k = real(1.0) / (real(1.0) + a * A[i, i])
     c = vec6()
@@ -190,7 +194,7 @@ def add_soft(A: mat66, u: vec6, n: int, i: int, a: real, b: real):
 @wp.func
 def group_friction(
     A: mat66, u: vec6, f: vec6, n: int, head: int, groups: vec6, hold: real, slide: real, before: vec6, share: real
-):
+) -> tuple[vec6, vec6, real, int]:
     """Friction of the axes whose group is `head`, given speeds u with all impulses f: (u, f, largest change, holds)."""
     index = wp.vec3i(0, 0, 0)
     m = int(0)
@@ -235,7 +239,7 @@ def limit_row(rows: mat33, j: int, turn: int, ball: int) -> vec6:
 
 
 @wp.func
-def limited(lower: real, upper: real) -> bool:
+def within_limits(lower: real, upper: real) -> bool:
     return lower > real(-1.0e29) or upper < real(1.0e29)
 
 
@@ -249,7 +253,9 @@ def limit_impulse(rows: mat33, l: vec6, n: int, turn: int, ball: int, f: vec6) -
 
 
 @wp.func
-def with_linear_laws(laws: Laws, v0: int, w: int, n: int, saturated: vec6, p0: vec6, A: mat66, u: vec6):
+def with_linear_laws(
+    laws: Laws, v0: int, w: int, n: int, saturated: vec6, p0: vec6, A: mat66, u: vec6
+) -> tuple[mat66, vec6, vec6, vec6]:
     """Responses and speeds with all linear laws in force, and those laws (a, b), servos being at their caps where `saturated`."""
     a = vec6()
     b = vec6()
@@ -268,13 +274,15 @@ def with_linear_laws(laws: Laws, v0: int, w: int, n: int, saturated: vec6, p0: v
 
 
 @wp.func
-def sweep_limits(laws: Laws, v0: int, w: int, n: int, turn: int, ball: int, rows: mat33, A: mat66, u: vec6, l: vec6):
+def sweep_limits(
+    laws: Laws, v0: int, w: int, n: int, turn: int, ball: int, rows: mat33, A: mat66, u: vec6, l: vec6
+) -> tuple[vec6, vec6, real]:
     """One pass over the limits of a joint's axes: (speeds, impulses of the limits, largest change of a speed)."""
     largest = real(0.0)
     for j in range(n):
         lower = laws.lower[v0 + j, w]
         upper = laws.upper[v0 + j, w]
-        if limited(lower, upper) or l[j] != real(0.0):
+        if within_limits(lower, upper) or l[j] != real(0.0):
             g = limit_row(rows, j, turn, ball)
             Ag = A * g
             gAg = wp.dot(g, Ag)
@@ -287,7 +295,7 @@ def sweep_limits(laws: Laws, v0: int, w: int, n: int, turn: int, ball: int, rows
 
 
 @wp.func
-def saturate(laws: Laws, v0: int, w: int, n: int, u: vec6, saturated: vec6):
+def saturate(laws: Laws, v0: int, w: int, n: int, u: vec6, saturated: vec6) -> tuple[vec6, int]:
     """Which servos are at their caps at speeds u (−1, 0, 1), and whether these are others than thought."""
     changed = int(0)
     for j in range(n):
@@ -305,7 +313,7 @@ def saturate(laws: Laws, v0: int, w: int, n: int, u: vec6, saturated: vec6):
 
 
 @wp.func
-def solve_axes(
+def solve_several_axes(
     laws: Laws, group: wp.array(dtype=wp.int32), v0: int, w: int, n: int, turn: int, ball: int, u_now: vec6, response: mat66,
     share: real,
 ) -> vec6:  # fmt: skip
@@ -335,11 +343,11 @@ def solve_axes(
     u = vec6()
     a = vec6()
     b = vec6()
-    for _try in range(SERVO_TRIES):
+    for _try in range(MOST_SERVO_GUESSES):
         A, u, a, b = with_linear_laws(laws, v0, w, n, saturated, p0, response, u_now)
         scale = wp.length(u)
         u = u + A * limit_impulse(rows, l, n, turn, ball, f)
-        for _pass in range(PASSES):
+        for _pass in range(MOST_GROUP_PASSES):
             u, l, largest = sweep_limits(laws, v0, w, n, turn, ball, rows, A, u, l)
             for j in range(n):
                 hold = laws.hold[v0 + j, w]
@@ -350,7 +358,7 @@ def solve_axes(
                     for h in range(n):
                         if int(groups[h]) == j:
                             took[h] = -f[h] * u[h]
-            if largest <= TINY * scale:
+            if largest <= SINGULAR * scale:
                 break
         saturated, changed = saturate(laws, v0, w, n, u, saturated)
         if changed == 0:
@@ -383,7 +391,7 @@ def only_ball_friction(s: Any, laws: Laws, k: int, w: int) -> bool:
 
 
 @wp.func
-def solve_one(laws: Laws, at: int, w: int, u: real, A: real) -> real:
+def solve_single_axis(laws: Laws, at: int, w: int, u: real, A: real) -> real:
     """The laws of a joint's only axis; returns the change of its impulse."""
     f = laws.friction[at, w]
     slide = laws.slide[at, w]
@@ -406,7 +414,7 @@ def solve_one(laws: Laws, at: int, w: int, u: real, A: real) -> real:
 
 
 @wp.func
-def solve_ball(laws: Laws, v0: int, w: int, u: vec3, A: mat66) -> vec3:
+def solve_ball_friction(laws: Laws, v0: int, w: int, u: vec3, A: mat66) -> vec3:
     """Three axes with one friction bound and nothing else; returns the changes of their impulses."""
     M = mat33(A[0, 0], A[0, 1], A[0, 2], A[1, 0], A[1, 1], A[1, 2], A[2, 0], A[2, 1], A[2, 2])
     p = vec3(laws.impulse[v0, w], laws.impulse[v0 + 1, w], laws.impulse[v0 + 2, w])

@@ -120,7 +120,7 @@ class Env(Staged, gymnasium.Env[Any, Any]):
             (`env.unwrapped.spread`) to make a task harder as learning goes on.
         render_mode: None or "rgb_array".
 
-    A step that the solver refuses ends the episode, and `info["failed"]` tells why.
+    A step that the solver refuses ends the episode, and `info["failed"]` has the reason.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012  as in the base

@@ -14,13 +14,13 @@ from sharnir.geometry import terrain
 from sharnir.geometry.shapes import Box, Compound
 from sharnir.learn.task import Task, Worlds
 from sharnir.machine_models.krt100 import STEER, VOLTS, Krt100
-from sharnir.machine_models.mf4 import CORNERS, Mf4
+from sharnir.machine_models.mf4 import WHEEL_CORNERS, Mf4
 from sharnir.model.joint_types import Revolute
 from sharnir.runtime.tolerances import Tolerances
 from sharnir.scene.scene import Scene
 
 ARM = ("yaw", "shoulder", "elbow")
-RATE = 0.6  # rad/s, of the robot's joints
+JOINT_RATE = 0.6  # rad/s, of the robot's joints
 
 
 def heading(rotation: np.ndarray) -> np.ndarray:
@@ -45,8 +45,8 @@ class _Robot(Task):
 
     def prepare(self, w: Worlds) -> None:
         at = w.sim.index
-        self.belts = np.array([at(f"mf4 {corner}").qd[0] for corner, _, _ in CORNERS])
-        self.sides = np.array([side for _, _, side in CORNERS])
+        self.belts = np.array([at(f"mf4 {corner}").qd[0] for corner, _, _ in WHEEL_CORNERS])
+        self.sides = np.array([side for _, _, side in WHEEL_CORNERS])
         self.groups = [np.array([at(name).qd[0] for name in names.split(",")]) for names, _ in self.moved]
 
     def action_space(self, w: Worlds) -> BoxSpace:
@@ -57,7 +57,7 @@ class _Robot(Task):
         speed = self.robot.speed / self.robot.track.radius
         w.set_target("velocity", self.belts, np.clip(ahead - self.sides * turn, -1.0, 1.0) * speed)
         for k, (columns, (_, sign)) in enumerate(zip(self.groups, self.moved, strict=True)):
-            asked = w.target("position", columns) + sign * RATE * self.dt * self.frame_skip * action[:, 2 + k : 3 + k]
+            asked = w.target("position", columns) + sign * JOINT_RATE * self.dt * self.frame_skip * action[:, 2 + k : 3 + k]
             w.set_target("position", columns, asked.clip(-3.1, 3.1))
 
     def _pose(self, w: Worlds) -> list[Any]:
@@ -133,7 +133,7 @@ class Stairs(_Robot):
 
     def prepare(self, w: Worlds) -> None:
         super().prepare(w)
-        self.pitches = np.array([w.sim.index(f"mf4 {corner} pitch").q[0] for corner, _, _ in CORNERS])
+        self.pitches = np.array([w.sim.index(f"mf4 {corner} pitch").q[0] for corner, _, _ in WHEEL_CORNERS])
         self.top = self.first + self.steps * self.tread + 0.6
 
     def observe(self, w: Worlds) -> Any:

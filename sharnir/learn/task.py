@@ -13,11 +13,12 @@ from gymnasium.spaces import Box
 
 from sharnir.core.renamed import Former
 from sharnir.errors import SceneWarning, SimulationError
+from sharnir.runtime import arrays
 from sharnir.runtime.simulation import Simulation
 from sharnir.scene.scene import Scene
 
-ARRAYS = ("numpy", "torch")
-ALSO_CALLED = {"ended": "terminated", "done": "terminated", "is_done": "terminated", "reset": "start", "step": "act"}
+ARRAY_KINDS = ("numpy", "torch")
+METHOD_SYNONYMS = {"ended": "terminated", "done": "terminated", "is_done": "terminated", "reset": "start", "step": "act"}
 """What other libraries call the methods of a task."""
 
 
@@ -33,9 +34,9 @@ class Worlds:
 
     def __init__(self, sim: Simulation, arrays: str | None = None) -> None:
         self.sim, self.count = sim, sim.worlds
-        self.on_gpu = not sim._on_cpu
-        if arrays not in (None, *ARRAYS):
-            raise SimulationError(f"arrays is one of {', '.join(map(repr, ARRAYS))} or None, got {arrays!r}")
+        self.on_gpu = not wp.get_device(sim.model.device).is_cpu
+        if arrays not in (None, *ARRAY_KINDS):
+            raise SimulationError(f"arrays is one of {', '.join(map(repr, ARRAY_KINDS))} or None, got {arrays!r}")
         if self.on_gpu and arrays == "numpy":
             raise SimulationError(f"arrays='numpy' is for the CPU; on {sim.model.device!r} they are tensors, 'torch'")
         self.tensors = self.on_gpu or arrays == "torch"
@@ -61,6 +62,10 @@ class Worlds:
             known = self._shared[name] = array, wp.to_torch(array, requires_grad=False).transpose(0, 1)
         return known[1]
 
+    def _state(self, name: str) -> Any:
+        """An array of the state as it is now, as a tensor."""
+        return self._tensor(arrays.on_device(self.sim, name), name)
+
     def rows(self, values: Any) -> Any:
         """A NumPy array of the simulation with the world axis in front."""
         return values[None] if self.count == 1 else values
@@ -69,16 +74,14 @@ class Worlds:
     def q(self) -> Any:
         """(worlds, coordinates) of all joints, m and rad."""
         if self.tensors:
-            self.sim._coordinates(1)
-            return self._tensor(self.sim._state, "q")
+            return self._state("q")
         return self.rows(self.sim.q)
 
     @property
     def qd(self) -> Any:
         """(worlds, speeds) of all joints, m/s and rad/s."""
         if self.tensors:
-            self.sim._coordinates()
-            return self._tensor(self.sim._state, "qd")
+            return self._state("qd")
         return self.rows(self.sim.qd)
 
     def position(self, body: str) -> Any:
@@ -102,10 +105,9 @@ class Worlds:
     def _body(self, what: str, body: str) -> Any:
         if body not in self._bodies:
             raise SimulationError(f"no body is named {body!r}; known: {', '.join(map(repr, self._bodies))}")
-        host = self.sim._moving if what in ("position", "rotation") else self.sim._settled()
         if self.tensors:
-            return self._tensor(self.sim._state, what)[:, self._bodies[body]]
-        return getattr(host, what)[self._bodies[body]]  # (worlds, …)
+            return self._state(what)[:, self._bodies[body]]
+        return arrays.on_host(self.sim, what)[self._bodies[body]]  # (worlds, …)
 
     def columns(self, *parts: Any) -> Any:
         """(worlds, n) from values (worlds,) and (worlds, k), side by side."""
@@ -115,9 +117,9 @@ class Worlds:
     def set_effort(self, columns: Any, values: Any) -> None:
         """Forces (N, N·m) on free axes of joints, (worlds, columns), `columns` being indices into `qd`; until changed."""
         if self.tensors:
-            told = self._tensor(self.sim.commands, "joint_force")
-            told[:, columns] = self.array(values).to(told.dtype)
-            self.sim._efforts_changed()
+            target = self._tensor(self.sim.commands, "joint_force")
+            target[:, columns] = self.array(values).to(target.dtype)
+            arrays.efforts_written(self.sim)
             return
         if self._effort is None:
             self._effort = np.zeros((self.count, self.sim.model.speeds))
@@ -125,16 +127,16 @@ class Worlds:
         self.sim.effort = self._effort
 
     def set_target(self, what: str, columns: Any, values: Any) -> None:
-        """What drives are told ("position", "velocity", "torque" or "voltage"), (worlds, columns)."""
-        told = self._told(what)
-        told[:, columns] = self.array(values).to(told.dtype) if self.tensors else values
+        """Targets of drives ("position", "velocity", "torque" or "voltage"), (worlds, columns)."""
+        target = self._targets(what)
+        target[:, columns] = self.array(values).to(target.dtype) if self.tensors else values
 
     def target(self, what: str, columns: Any) -> Any:
-        """(worlds, columns) what drives are told now; a copy."""
-        return self._told(what)[:, columns]
+        """(worlds, columns) targets of drives now; a copy."""
+        return self._targets(what)[:, columns]
 
-    def _told(self, what: str) -> Any:
-        """(worlds, speeds) what all drives are told; to be written."""
+    def _targets(self, what: str) -> Any:
+        """(worlds, speeds) targets of all drives; to be written."""
         given = getattr(self.sim.target, what)  # from now on the simulation looks whether it was written
         if self.tensors:
             return self._tensor(self.sim.commands, "voltage" if what == "voltage" else f"servo_{what}")
@@ -165,7 +167,7 @@ class Task:
         known = [name for name in vars(Task) if not name.startswith("_")]
         for name, value in vars(cls).items():
             if callable(value) and not name.startswith("_") and not hasattr(Task, name):
-                near = ALSO_CALLED.get(name) or next(iter(get_close_matches(name, known, 1, 0.8)), "")
+                near = METHOD_SYNONYMS.get(name) or next(iter(get_close_matches(name, known, 1, 0.8)), "")
                 if near and near not in vars(cls):
                     warnings.warn(f"task {cls.__name__}: a task has no method {name!r}; is {near!r} meant?", SceneWarning, 2)
 

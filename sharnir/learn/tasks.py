@@ -19,7 +19,7 @@ from sharnir.runtime.tolerances import Tolerances
 from sharnir.scene.scene import Scene
 
 RADIANS = np.pi / 180.0
-ROUGHLY: Mapping[str, Any] = {"solver": "direct", "tolerances": Tolerances(position_tolerance=1e-3), "sleep": False}
+ROUGH_OPTIONS: Mapping[str, Any] = {"solver": "direct", "tolerances": Tolerances(position_tolerance=1e-3), "sleep": False}
 """Velocities met to 3e-6 of their scale, in two passes a step where rounding takes three; joints then stand open by 1e-9 m."""
 
 
@@ -33,7 +33,7 @@ class CartPole(Task):
     force = 10.0  # N
     room, lean = 2.4, 12 * RADIANS  # m, rad
     noise = 0.05  # m, rad, m/s, rad/s at the start
-    options: Mapping[str, Any] = ROUGHLY
+    options: Mapping[str, Any] = ROUGH_OPTIONS
     camera: Mapping[str, Any] = {"eye": (0.0, -6.0, 1.0), "target": (0.0, 0.0, 0.4)}
 
     def scene(self) -> Scene:
@@ -81,7 +81,7 @@ class Crane(Task):
     dt, frame_skip, episode = 0.02, 5, 150
     length, load, most, top = 4.0, 500.0, 1.0, 1.5  # m, kg, m/s², m/s
     reach = 4.0  # m
-    options: Mapping[str, Any] = ROUGHLY
+    options: Mapping[str, Any] = ROUGH_OPTIONS
     camera: Mapping[str, Any] = {"eye": (0.0, -16.0, 1.0), "target": (0.0, 0.0, -2.0)}
 
     def scene(self) -> Scene:

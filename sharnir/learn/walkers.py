@@ -16,7 +16,7 @@ from sharnir.model.joint_types import Free, Joint, Revolute
 from sharnir.runtime.tolerances import Tolerances
 from sharnir.scene.scene import Scene
 
-FLOOR = Material(friction=0.9)
+FLOOR_MATERIAL = Material(friction=0.9)
 
 
 def limb(scene: Scene, name: str, ends: tuple[Any, Any], radius: float, mass: float, **more: Any) -> None:
@@ -24,7 +24,7 @@ def limb(scene: Scene, name: str, ends: tuple[Any, Any], radius: float, mass: fl
     a, b = (np.asarray(end, float) for end in ends)
     long = float(np.linalg.norm(b - a))
     turn = frame_from_axes(b - a).tolist()  # its z axis along the limb
-    scene.add_body(name, Capsule(radius, long), mass=mass, position=0.5 * (a + b), rotation=turn, material=FLOOR, **more)
+    scene.add_body(name, Capsule(radius, long), mass=mass, position=0.5 * (a + b), rotation=turn, material=FLOOR_MATERIAL, **more)
 
 
 class _Walker(Task):
@@ -71,7 +71,7 @@ class Hopper(_Walker):
 
     def scene(self) -> Scene:
         scene = Scene()
-        scene.add_ground(material=FLOOR)
+        scene.add_ground(material=FLOOR_MATERIAL)
         limb(scene, "torso", ((0, 0, 1.05), (0, 0, 1.45)), 0.05, 3.7, collide=False)
         limb(scene, "thigh", ((0, 0, 1.05), (0, 0, 0.6)), 0.05, 4.0, collide=False)
         limb(scene, "shin", ((0, 0, 0.6), (0, 0, 0.1)), 0.04, 2.8, collide=False)
@@ -112,7 +112,7 @@ class Ant(_Walker):
 
     def scene(self) -> Scene:
         scene, high = Scene(), 0.55
-        scene.add_ground(material=FLOOR)
+        scene.add_ground(material=FLOOR_MATERIAL)
         scene.add_body("torso", Sphere(0.25), mass=6.0, position=(0, 0, high), collide=False)
         scene.add_joint("base", Free(), scene.world, "torso", position=(0, 0, high))
         for k, turn in enumerate(np.radians((45, 135, 225, 315))):

@@ -20,9 +20,13 @@ from sharnir.model.descriptions import vector
 from sharnir.model.joint_types import Prismatic, Revolute, Spherical
 from sharnir.scene.scene import Scene
 
-OIL = 2.5e7  # Pa
-PIVOT, FOOT, TIE = (-1.2, 3.0), (0.9, 1.7), (3.2, -0.45)  # m: of the boom; of its ram below, and on the boom along and across it
-INPUTS = {  # joint, about, keys, stick
+CRANE_PRESSURE = 2.5e7  # Pa
+BOOM_PIVOT, RAM_FOOT, RAM_ON_BOOM = (
+    (-1.2, 3.0),
+    (0.9, 1.7),
+    (3.2, -0.45),
+)  # m: of the boom; of its ram below, and on the boom along and across it
+CRANE_INPUTS = {  # joint, about, keys, stick
     "slew": ("slew", "part of 0.15 rad/s, to the left positive", ("a", "d"), "-axis 0"),
     "luff": ("luff", "part of the flow of the boom's ram, up positive", ("w", "s"), "-axis 1"),
     "telescope": ("telescope", "part of its flow, out positive", ("e", "q"), "axis 2"),
@@ -86,7 +90,7 @@ class MobileCrane:
             f"{n} platform", works, mass=self.platform, com=(-1.4, 0, 0.0), position=place.at(0, 0, 2.3), rotation=place.turn,
             collide=False, color="#f2b134",
         )  # fmt: skip
-        motor = HydraulicCylinder(pressure=OIL, flow=3.0e-3, area=0.02, leak=1e-12)
+        motor = HydraulicCylinder(pressure=CRANE_PRESSURE, flow=3.0e-3, area=0.02, leak=1e-12)
         scene.add_joint(f"{n} slew", Revolute("z", drive=motor), f"{n} carrier", f"{n} platform", position=place.at(0, 0, 1.6))
         self._boom(scene, place)
         self._hoist(scene, place)
@@ -113,14 +117,14 @@ class MobileCrane:
                 rotation=place.turn,
                 color="#5b6470",
             )
-            ram = HydraulicCylinder(pressure=OIL, flow=1.0e-3, area=0.015, leak=1e-13)
+            ram = HydraulicCylinder(pressure=CRANE_PRESSURE, flow=1.0e-3, area=0.015, leak=1e-13)
             down = Prismatic([0, 0, -1], drive=ram, limit=(-0.3, 0.3))
             scene.add_joint(f"{leg} ram", down, f"{self.name} carrier", leg, position=place.at(x, y, 0.8), rotation=place.turn)
 
     def _point(self, along: float, across: float) -> tuple[float, float, float]:
         """A point of the boom in the machine's frame, m from its pivot, along and across it."""
         c, s = math.cos(self.angle), math.sin(self.angle)
-        return PIVOT[0] + along * c - across * s, 0.0, PIVOT[1] + along * s + across * c
+        return BOOM_PIVOT[0] + along * c - across * s, 0.0, BOOM_PIVOT[1] + along * s + across * c
 
     def _boom(self, scene: Scene, place: Place) -> None:
         n, turn = self.name, place.turned(self.angle)
@@ -136,10 +140,12 @@ class MobileCrane:
                 color="#f2b134",
             )
         scene.add_joint(f"{n} pivot", Revolute(place.left), f"{n} platform", f"{n} boom", position=place.at(*self._point(0, 0)))
-        ram = HydraulicCylinder(pressure=OIL, flow=4.0e-3, area=0.05, leak=1e-14)
-        end = self._point(*TIE)
-        add_ram(scene, f"{n} luff", place, f"{n} platform", (FOOT[0], 0, FOOT[1]), f"{n} boom", end, ram, (-2.5, 2.5), 500.0)
-        push = HydraulicCylinder(pressure=OIL, flow=2.0e-3, area=0.01, leak=1e-14, cushion=0.2)
+        ram = HydraulicCylinder(pressure=CRANE_PRESSURE, flow=4.0e-3, area=0.05, leak=1e-14)
+        end = self._point(*RAM_ON_BOOM)
+        add_ram(
+            scene, f"{n} luff", place, f"{n} platform", (RAM_FOOT[0], 0, RAM_FOOT[1]), f"{n} boom", end, ram, (-2.5, 2.5), 500.0
+        )
+        push = HydraulicCylinder(pressure=CRANE_PRESSURE, flow=2.0e-3, area=0.01, leak=1e-14, cushion=0.2)
         slide = Prismatic("x", drive=push, limit=(-self.out, 7.0 - self.out))
         scene.add_joint(
             f"{n} telescope", slide, f"{n} boom", f"{n} inner boom", position=place.at(*self._point(0, 0)), rotation=turn
@@ -154,7 +160,7 @@ class MobileCrane:
             f"{n} drum", Cylinder(0.25, 0.8), mass=300.0, collide=False,
             position=place.at(-2.2, 0, 3.4), rotation=across, color="#5b6470",
         )  # fmt: skip
-        motor = HydraulicCylinder(pressure=OIL, flow=3.0e-3, area=6.0e-4, leak=1e-15)
+        motor = HydraulicCylinder(pressure=CRANE_PRESSURE, flow=3.0e-3, area=6.0e-4, leak=1e-15)
         winch = Revolute(place.left, drive=motor, friction=Friction(20.0))
         scene.add_joint(f"{n} winch", winch, f"{n} platform", f"{n} drum", position=place.at(-2.2, 0, 3.4))
         scene.add_body(
@@ -207,7 +213,7 @@ class MobileCrane:
 
         made = [
             Input(word, act(f"{self.name} {joint}", -1.0 if word == "hoist" else 1.0), rate=1.0, about=about, keys=keys, pad=pad)
-            for word, (joint, about, keys, pad) in INPUTS.items()
+            for word, (joint, about, keys, pad) in CRANE_INPUTS.items()
         ]
         if self.jacks:
             made.append(Input("jacks", lift, rate=1.0, about="part of the jacks' flow, the carrier up positive", keys=("t", "g")))

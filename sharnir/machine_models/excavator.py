@@ -16,10 +16,10 @@ from sharnir.model.actuators import HydraulicCylinder
 from sharnir.model.joint_types import Revolute
 from sharnir.scene.scene import Scene
 
-OIL = 3.0e7  # Pa
-BOOM, STICK = 5.2, 2.8  # m
-PIVOT = (0.3, 1.9)  # m, of the boom
-INPUTS = {  # about, keys, stick
+EXCAVATOR_PRESSURE = 3.0e7  # Pa
+BOOM_LENGTH, STICK_LENGTH = 5.2, 2.8  # m
+ARM_PIVOT = (0.3, 1.9)  # m, of the boom
+EXCAVATOR_INPUTS = {  # about, keys, stick
     "slew": ("part of 0.5 rad/s, to the left positive", ("a", "d"), "-axis 0"),
     "boom": ("part of its ram's flow, up positive", ("r", "f"), "axis 3"),
     "stick": ("part of its ram's flow, in positive", ("s", "w"), "axis 1"),
@@ -77,17 +77,17 @@ class Excavator:
         n = self.name
         a, b = self.boom, self.boom - self.stick
         c = b - self.bucket
-        foot = (PIVOT[0], 0.0, PIVOT[1])
+        foot = (ARM_PIVOT[0], 0.0, ARM_PIVOT[1])
 
         def out(start: tuple[float, float, float], angle: float, along: float, up: float = 0.0) -> tuple[float, float, float]:
             x, z = math.cos(angle), math.sin(angle)
             return start[0] + along * x - up * z, 0.0, start[2] + along * z + up * x
 
-        elbow = out(foot, a, BOOM)
-        wrist = out(elbow, b, STICK)
+        elbow = out(foot, a, BOOM_LENGTH)
+        wrist = out(elbow, b, STICK_LENGTH)
         bodies = (
-            ("boom", Box(BOOM, 0.4, 0.5), 0.55, out(foot, a, BOOM / 2), a),
-            ("stick", Box(STICK, 0.35, 0.4), 0.3, out(elbow, b, STICK / 2), b),
+            ("boom", Box(BOOM_LENGTH, 0.4, 0.5), 0.55, out(foot, a, BOOM_LENGTH / 2), a),
+            ("stick", Box(STICK_LENGTH, 0.35, 0.4), 0.3, out(elbow, b, STICK_LENGTH / 2), b),
             ("bucket", Box(1.1, 1.0, 0.5), 0.15, out(wrist, c, 0.55), c),
         )  # fmt: skip
         for part, shape, share, middle, angle in bodies:
@@ -97,13 +97,13 @@ class Excavator:
             )  # fmt: skip
         scene.add_joint(f"{n} foot", Revolute(place.left), f"{n} works", f"{n} boom", position=place.at(*foot))
         scene.add_joint(f"{n} elbow", Revolute(place.left), f"{n} boom", f"{n} stick", position=place.at(*elbow))
-        curl = HydraulicCylinder(pressure=OIL, flow=1.0e-3, area=1.0e-3, leak=1e-14)
+        curl = HydraulicCylinder(pressure=EXCAVATOR_PRESSURE, flow=1.0e-3, area=1.0e-3, leak=1e-14)
         hinge = Revolute(place.left, drive=curl, limit=(-1.2, 2.0))
         scene.add_joint(f"{n} curl", hinge, f"{n} stick", f"{n} bucket", position=place.at(*wrist))
-        ram = HydraulicCylinder(pressure=OIL, flow=4.0e-3, area=0.02, leak=1e-14)
-        low = (PIVOT[0] + 0.6, 0.0, PIVOT[1] - 0.5)
+        ram = HydraulicCylinder(pressure=EXCAVATOR_PRESSURE, flow=4.0e-3, area=0.02, leak=1e-14)
+        low = (ARM_PIVOT[0] + 0.6, 0.0, ARM_PIVOT[1] - 0.5)
         add_ram(scene, f"{n} boom ram", place, f"{n} works", low, f"{n} boom", out(foot, a, 2.2, -0.25), ram, (-1.2, 1.2), 200.0)
-        pull = HydraulicCylinder(pressure=OIL, flow=3.0e-3, area=0.012, leak=1e-14)
+        pull = HydraulicCylinder(pressure=EXCAVATOR_PRESSURE, flow=3.0e-3, area=0.012, leak=1e-14)
         top, tail = out(foot, a, 2.4, 0.35), out(elbow, b, -0.5, 0.3)
         add_ram(scene, f"{n} stick ram", place, f"{n} boom", top, f"{n} stick", tail, pull, (-1.0, 1.0), 150.0)
         scene.ignore(f"{n} stick", f"{n} bucket")
@@ -120,5 +120,5 @@ class Excavator:
 
         return [
             Input(word, act(f"{self.name} {joints[word]}"), rate=2.0, about=about, keys=keys, pad=pad)
-            for word, (about, keys, pad) in INPUTS.items()
+            for word, (about, keys, pad) in EXCAVATOR_INPUTS.items()
         ]

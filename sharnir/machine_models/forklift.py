@@ -18,8 +18,8 @@ from sharnir.model.cable_tables import Sheave
 from sharnir.model.joint_types import Prismatic, Revolute
 from sharnir.scene.scene import Scene
 
-OIL = 1.8e7  # Pa
-SPEED, TURN, BRAKE = 4.0, 0.9, 2000.0  # m/s, rad, N·m a wheel
+FORKLIFT_PRESSURE = 1.8e7  # Pa
+SPEED_RANGE, STEER_RANGE, WHEEL_BRAKE = 4.0, 0.9, 2000.0  # m/s, rad, N·m a wheel
 MAST, STROKE, CHAIN = 1.05, 1.5, 0.06  # m: ahead of the hull's middle, of the inner mast, radius of the chain's sheave
 
 
@@ -69,10 +69,10 @@ class Forklift:
                 f"{n} {part}", shape, mass=mass, position=place.at(*middle), rotation=place.turn, collide=collide,
                 material=Material(friction=0.4), color="#3b4252",
             )  # fmt: skip
-        tilt = HydraulicCylinder(pressure=OIL, flow=2.0e-4, area=2.0e-3, leak=1e-13)
+        tilt = HydraulicCylinder(pressure=FORKLIFT_PRESSURE, flow=2.0e-4, area=2.0e-3, leak=1e-13)
         hinge = Revolute(place.left, drive=tilt, limit=(-0.2, 0.1))
         scene.add_joint(f"{n} tilt", hinge, hull, f"{n} mast", position=place.at(MAST, 0, 0.3))
-        lift = HydraulicCylinder(pressure=OIL, flow=4.5e-4, area=3.0e-3, leak=1e-14, cushion=0.1)
+        lift = HydraulicCylinder(pressure=FORKLIFT_PRESSURE, flow=4.5e-4, area=3.0e-3, leak=1e-14, cushion=0.1)
         for joint, (a, b), slide in (
             ("lift", ("mast", "inner mast"), Prismatic("z", drive=lift, limit=(0.0, STROKE))),
             ("carriage", ("inner mast", "forks"), Prismatic("z", limit=(-0.1, 1.6))),
@@ -96,15 +96,15 @@ class Forklift:
 
         return [
             Input(
-                "throttle", lambda sim, v: self.vehicle.drive(sim, speed=v), -SPEED, SPEED, rate=1.5, about="m/s, ahead positive",
-                keys=("w", "s"), pad="-axis 1",
+                "throttle", lambda sim, v: self.vehicle.drive(sim, speed=v), -SPEED_RANGE, SPEED_RANGE, rate=1.5,
+                about="m/s, ahead positive", keys=("w", "s"), pad="-axis 1",
             ),
             Input(
-                "steer", lambda sim, v: self.vehicle.steer(sim, v), -TURN, TURN, rate=1.0, about="rad, to the left positive",
-                keys=("a", "d"), pad="-axis 0",
+                "steer", lambda sim, v: self.vehicle.steer(sim, v), -STEER_RANGE, STEER_RANGE, rate=1.0,
+                about="rad, to the left positive", keys=("a", "d"), pad="-axis 0",
             ),
             Input(
-                "brake", lambda sim, v: self.vehicle.brake(sim, v * BRAKE), 0.0, 1.0, rate=4.0, about="part of the brakes",
+                "brake", lambda sim, v: self.vehicle.brake(sim, v * WHEEL_BRAKE), 0.0, 1.0, rate=4.0, about="part of the brakes",
                 keys=(" ",), pad="button 0",
             ),
             Input(

@@ -20,9 +20,9 @@ from sharnir.model.descriptions import vector
 from sharnir.model.joint_types import Spherical
 from sharnir.scene.scene import Scene
 
-WHEEL = Wheel(0.16, 0.10, 4.0, friction=0.9, rolling=0.015, tire=Tire((6e3, 5e3), 0.12, 4e4, 400.0))
-MOTOR = DCMotor(resistance=0.5, torque_constant=0.05, gear_ratio=30.0, rotor_inertia=2e-5, no_load_friction=0.01)
-VOLTS, BRAKE, STEER, LIMIT = 24.0, 60.0, 0.45, 0.6  # V, N·m a wheel, rad of the middle, rad of a wheel
+KRT_WHEEL = Wheel(0.16, 0.10, 4.0, friction=0.9, rolling=0.015, tire=Tire((6e3, 5e3), 0.12, 4e4, 400.0))
+KRT_MOTOR = DCMotor(resistance=0.5, torque_constant=0.05, gear_ratio=30.0, rotor_inertia=2e-5, no_load_friction=0.01)
+VOLTS, BRAKE_FORCE, STEER, WHEEL_STEER = 24.0, 60.0, 0.45, 0.6  # V, N·m a wheel, rad of the middle, rad of a wheel
 
 
 def vehicle(name: str = "krt100") -> Vehicle:
@@ -31,8 +31,11 @@ def vehicle(name: str = "krt100") -> Vehicle:
     No figures of its maker are public that we know of; these are chosen for a robot of that class: 2.5 m/s on the level without
     load, 70 N·m a wheel from standstill, centre of mass 0.28 m high.
     """
-    steering = Steering(limit=LIMIT, kp=2e3, kd=60.0, mass=3.0)
-    axles = {"front": Axle(0.35, WHEEL, 0.6, steering=steering, drive=MOTOR), "rear": Axle(-0.35, WHEEL, 0.6, drive=MOTOR)}
+    steering = Steering(limit=WHEEL_STEER, kp=2e3, kd=60.0, mass=3.0)
+    axles = {
+        "front": Axle(0.35, KRT_WHEEL, 0.6, steering=steering, drive=KRT_MOTOR),
+        "rear": Axle(-0.35, KRT_WHEEL, 0.6, drive=KRT_MOTOR),
+    }
     return Vehicle(name, 78.0, (1.0, 0.45, 0.2), 0.28, axles, clearance=0.18, color="#f2b134")
 
 
@@ -84,8 +87,9 @@ class Krt100:
         )  # fmt: skip
         left = quat_rotate(turn, np.array([0.0, 1.0, 0.0])).tolist()
         for side, y in (("left", 0.3), ("right", -0.3)):
-            WHEEL.add(
-                scene, f"{self.name} trailer {side}", body, at(tip - 0.85, y, WHEEL.radius), axis=left, velocity=moves.tolist()
+            KRT_WHEEL.add(
+                scene, f"{self.name} trailer {side}", body, at(tip - 0.85, y, KRT_WHEEL.radius), axis=left,
+                velocity=moves.tolist(),
             )  # fmt: skip
         if self.trailer == "hitch":
             scene.add_joint(f"{self.name} hitch", self.hitch.joint(), hull, body, position=at(ball, 0, high), rotation=turn)
@@ -120,7 +124,7 @@ class Krt100:
             sim.joint(hinge).drive.voltage = value * VOLTS
 
     def _brake(self, sim: Any, value: float) -> None:
-        self.vehicle.brake(sim, value * BRAKE)
+        self.vehicle.brake(sim, value * BRAKE_FORCE)
 
     def angles(self, sim: Any) -> np.ndarray:
         """(3,) rad, of the hitch about x, y, z: R = R(x) R(y) R(z); (worlds, 3) with several worlds."""

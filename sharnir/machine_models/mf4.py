@@ -20,13 +20,13 @@ from sharnir.model.descriptions import vector
 from sharnir.model.joint_types import Prismatic, Revolute
 from sharnir.scene.scene import Scene
 
-CORNERS = (("front left", 1, 1), ("front right", 1, -1), ("rear left", -1, 1), ("rear right", -1, -1))
-AXES = ("yaw", "shoulder", "elbow", "roll", "wrist", "tool")
+WHEEL_CORNERS = (("front left", 1, 1), ("front right", 1, -1), ("rear left", -1, 1), ("rear right", -1, -1))
+ARM_AXES = ("yaw", "shoulder", "elbow", "roll", "wrist", "tool")
 LETTER = {"yaw": "z", "shoulder": "y", "elbow": "y", "roll": "x", "wrist": "y", "tool": "x"}
 KEYS = {
     "yaw": ("y", "h"), "shoulder": ("u", "j"), "elbow": ("i", "k"), "roll": ("o", "l"), "wrist": ("n", "b"), "tool": ("m", ","),
 }  # fmt: skip
-PAD = {"yaw": "-axis 2", "shoulder": "-axis 3"}
+ARM_PAD = {"yaw": "-axis 2", "shoulder": "-axis 3"}
 COLOURS = {"hull": "#4e5d3a", "unit": "#2f3437", "arm": "#f2b134", "finger": "#3b4252"}
 
 
@@ -83,7 +83,7 @@ class Mf4:
         )  # fmt: skip
         left = quat_rotate(turn, np.array([0.0, 1.0, 0.0])).tolist()
         drive = Servo(kd=400.0, max_force=self.torque)
-        for corner, front, side in CORNERS:
+        for corner, front, side in WHEEL_CORNERS:
             pivot = at(0.36 * front, 0.33 * side, axle)
             track = self.track if front > 0 else replace(self.track, wheels=[(-x, z, r) for x, z, r in self.track.wheels])
             body = scene.add_body(
@@ -167,9 +167,9 @@ class Mf4:
             made += [
                 Input(
                     part, self._joint(part), low=-3.1, high=3.1, rate=0.6, about="rad, from folded",
-                    keys=KEYS[part], pad=PAD.get(part, ""), returns=False,
+                    keys=KEYS[part], pad=ARM_PAD.get(part, ""), returns=False,
                 )
-                for part in AXES
+                for part in ARM_AXES
             ]  # fmt: skip
             made.append(
                 Input("grip", self._grip, 0.0, 1.0, rate=2.0, about="0 open, 1 closed", keys=("c", "v"), returns=False)
@@ -180,11 +180,11 @@ class Mf4:
         """Sets the mean of the two sides' speeds, or half their difference, and leaves the other as it is."""
 
         def act(sim: Any, value: float) -> None:
-            sides = {side: sim.joint(f"{self.name} {corner}").drive for corner, _, side in CORNERS}
+            sides = {side: sim.joint(f"{self.name} {corner}").drive for corner, _, side in WHEEL_CORNERS}
             left, right = (sides[side].velocity * self.track.radius for side in (1, -1))
             ahead, turn = 0.5 * (right + left), 0.5 * (right - left)
             ahead, turn = (self.speed * value, turn) if part == "throttle" else (ahead, self.speed * value)
-            for corner, _, side in CORNERS:
+            for corner, _, side in WHEEL_CORNERS:
                 sim.joint(f"{self.name} {corner}").drive.velocity = (ahead - side * turn) / self.track.radius
 
         return act

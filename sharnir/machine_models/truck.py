@@ -10,15 +10,15 @@ from typing import Any
 from sharnir.errors import number
 from sharnir.machine_models.hydraulics import Place
 from sharnir.machine_models.inputs import Input
-from sharnir.machine_models.vehicles import SIDES, Axle, Hitch, Vehicle
+from sharnir.machine_models.vehicles import WHEEL_SIDES, Axle, Hitch, Vehicle
 from sharnir.machine_models.wheels import Steering, Wheel, ackermann, add_differential
 from sharnir.model.actuators import Engine
 from sharnir.scene.scene import Scene
 
-WHEEL = Wheel(0.5, 0.3, 90.0, friction=0.8, rolling=0.008)
+TRUCK_WHEEL = Wheel(0.5, 0.3, 90.0, friction=0.8, rolling=0.008)
 FRONT, REAR, TRACK = 2.2, -1.8, 2.0  # m, of the axles from the hull's middle; between wheels
-PIN, AHEAD, HIGH = -1.6, 3.4, 1.15  # m: the fifth wheel on the truck, the king pin on the trailer, their height
-TURN, BRAKE = 0.6, 12000.0  # rad, N·m a wheel
+PIN, PIN_AHEAD, PIN_HEIGHT = -1.6, 3.4, 1.15  # m: the fifth wheel on the truck, the king pin on the trailer, their height
+STEER_LIMIT, AXLE_BRAKE = 0.6, 12000.0  # rad, N·m a wheel
 
 
 def engine() -> Engine:
@@ -30,7 +30,7 @@ def engine() -> Engine:
 def hull(name: str = "truck") -> Vehicle:
     """The truck without its rear axle, as data."""
     steering = Steering(limit=0.8, kp=3e5, kd=1e4, mass=60.0)
-    axles = {"front": Axle(FRONT, WHEEL, TRACK, steering=steering)}
+    axles = {"front": Axle(FRONT, TRUCK_WHEEL, TRACK, steering=steering)}
     return Vehicle(name, 6500.0, (6.2, 2.3, 0.9), 1.0, axles, ahead=0.6, clearance=0.65, color="#c0392b")
 
 
@@ -57,29 +57,29 @@ class Truck:
         """Put it on ground of the height of `position` (m); returns the hull's name."""
         body, n = self.vehicle.add(scene, position, heading), self.name
         place = Place(f"Truck {n!r}", position, heading)
-        ends = [place.at(REAR, sign * 0.5 * TRACK, WHEEL.radius) for _, sign in SIDES]
-        add_differential(scene, f"{n} rear", body, WHEEL, ends[0], ends[1], drive=self.motor, mass=60.0)
+        ends = [place.at(REAR, sign * 0.5 * TRACK, TRUCK_WHEEL.radius) for _, sign in WHEEL_SIDES]
+        add_differential(scene, f"{n} rear", body, TRUCK_WHEEL, ends[0], ends[1], drive=self.motor, mass=60.0)
         if self.trailer > 0:
-            axles = {key: Axle(x, WHEEL, TRACK) for key, x in (("middle", -2.0), ("last", -3.2))}
-            load = Vehicle(f"{n} trailer", self.trailer, (8.4, 2.4, 1.4), 1.6, axles, clearance=HIGH, color="#7a8b99")
-            tail = load.add(scene, place.at(PIN - AHEAD, 0, 0), heading)
-            pin = place.at(PIN, 0, HIGH)
+            axles = {key: Axle(x, TRUCK_WHEEL, TRACK) for key, x in (("middle", -2.0), ("last", -3.2))}
+            load = Vehicle(f"{n} trailer", self.trailer, (8.4, 2.4, 1.4), 1.6, axles, clearance=PIN_HEIGHT, color="#7a8b99")
+            tail = load.add(scene, place.at(PIN - PIN_AHEAD, 0, 0), heading)
+            pin = place.at(PIN, 0, PIN_HEIGHT)
             scene.add_joint(f"{n} fifth wheel", self.hitch.joint(), body, tail, position=pin, rotation=place.turn)
-            for other in (body, *(f"{n} rear {side} wheel" for side, _ in SIDES)):
+            for other in (body, *(f"{n} rear {side} wheel" for side, _ in WHEEL_SIDES)):
                 scene.ignore(tail, other)
         return body
 
     def _steer(self, sim: Any, angle: float) -> None:
-        for (side, _), turned in zip(SIDES, ackermann(angle, FRONT - REAR, TRACK), strict=True):
+        for (side, _), turned in zip(WHEEL_SIDES, ackermann(angle, FRONT - REAR, TRACK), strict=True):
             sim.joint(f"{self.name} front {side} strut").drive.position = turned
 
     def _brake(self, sim: Any, value: float) -> None:
         for key in ("front", "rear"):
-            for side, _ in SIDES:
-                sim.joint(f"{self.name} {key} {side}").friction = value * BRAKE
+            for side, _ in WHEEL_SIDES:
+                sim.joint(f"{self.name} {key} {side}").friction = value * AXLE_BRAKE
         for key in ("middle", "last") if self.trailer > 0 else ():
-            for side, _ in SIDES:
-                sim.joint(f"{self.name} trailer {key} {side}").friction = value * BRAKE
+            for side, _ in WHEEL_SIDES:
+                sim.joint(f"{self.name} trailer {key} {side}").friction = value * AXLE_BRAKE
 
     def _tell(self, word: str) -> Any:
         def act(sim: Any, value: float) -> None:
@@ -100,7 +100,8 @@ class Truck:
             ),
             Input("gear", self._tell("gear"), -1.0, float(top), about="−1, 0 or the number of the gear", returns=False),
             Input(
-                "steer", self._steer, -TURN, TURN, rate=0.5, about="rad, to the left positive", keys=("a", "d"), pad="-axis 0"
+                "steer", self._steer, -STEER_LIMIT, STEER_LIMIT, rate=0.5, about="rad, to the left positive",
+                keys=("a", "d"), pad="-axis 0",
             ),
             Input("brake", self._brake, 0.0, 1.0, rate=2.0, about="part of the brakes", keys=("s",), pad="button 6"),
         ]  # fmt: skip

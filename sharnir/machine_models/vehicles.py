@@ -19,7 +19,7 @@ from sharnir.model.joint_types import Spherical
 from sharnir.runtime.raycast_wheels import wheel
 from sharnir.scene.scene import Scene
 
-SIDES = (("left", 1.0), ("right", -1.0))
+WHEEL_SIDES = (("left", 1.0), ("right", -1.0))
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Vehicle:
 
     def hinges(self) -> list[str]:
         """Names of the hinges of all wheels, or of cast ones themselves, axle by axle, left before right."""
-        return [f"{self.name} {key} {side}" for key in self.axles for side, _ in SIDES]
+        return [f"{self.name} {key} {side}" for key in self.axles for side, _ in WHEEL_SIDES]
 
     def add(
         self, scene: Scene, position: Sequence[float] = (0.0, 0.0, 0.0), heading: float = 0.0, *, speed: float = 0.0,
@@ -111,7 +111,7 @@ class Vehicle:
         )  # fmt: skip
         left, up = quat_rotate(turn, np.array([0.0, 1.0, 0.0])).tolist(), (0.0, 0.0, 1.0)
         for key, axle in self.axles.items():
-            for side, sign in SIDES:
+            for side, sign in WHEEL_SIDES:
                 axle.wheel.add(
                     scene, f"{self.name} {key} {side}", hull, at(axle.x, 0.5 * sign * axle.track, axle.wheel.radius),
                     axis=left, up=up, suspension=axle.suspension, steering=axle.steering, drive=axle.drive, brake=brake,
@@ -137,7 +137,7 @@ class Vehicle:
         for key, axle in self.axles.items():
             if axle.steering is not None and axle.x != pole:
                 turns = ackermann(np.arctan(curve * (axle.x - pole)), abs(axle.x - pole), axle.track)
-                for (side, _), turned in zip(SIDES, turns, strict=True):
+                for (side, _), turned in zip(WHEEL_SIDES, turns, strict=True):
                     view = sim.joint(f"{self.name} {key} {side} strut")
                     most = axle.steering.limit
                     turned = np.clip(turned, -most, most)
@@ -146,7 +146,7 @@ class Vehicle:
     def brake(self, sim: Any, torque: float) -> None:
         """Brake all wheels by a torque (N·m), which holds them at rest: the parking brake."""
         for key, axle in self.axles.items():
-            for side, _ in SIDES:
+            for side, _ in WHEEL_SIDES:
                 name = f"{self.name} {key} {side}"
                 if axle.wheel.raycast:
                     wheel(sim, name).brake = torque
@@ -157,7 +157,7 @@ class Vehicle:
         """Torque (N·m) of each driven wheel, or the speed (m/s) that their servos hold."""
         for key, axle in self.axles.items():
             if isinstance(axle.drive, Servo):
-                for side, _ in SIDES:
+                for side, _ in WHEEL_SIDES:
                     name = f"{self.name} {key} {side}"
                     view = wheel(sim, name) if axle.wheel.raycast else sim.joint(name).drive
                     view.torque = torque

@@ -439,19 +439,19 @@ class HydraulicCylinder(Checked):
 
 
 Drive = Servo | DCMotor | Motor | Engine | HydraulicCylinder
-OPEN, WEAK = 1e12, 1e-6
+OPEN_WINDING, WEAK_MOTOR = 1e12, 1e-6
 """Ω and N·m/A of a motor without current: nothing but its rotor acts."""
 
 
 def motor_of(drive: Drive | None) -> DCMotor | None:
     """The motor of a drive, as kernels know it: a servo's armature is the rotor of one without current."""
     if isinstance(drive, Servo) and drive.armature > 0:
-        return DCMotor(resistance=OPEN, torque_constant=WEAK, rotor_inertia=drive.armature)
+        return DCMotor(resistance=OPEN_WINDING, torque_constant=WEAK_MOTOR, rotor_inertia=drive.armature)
     return drive if isinstance(drive, DCMotor) else None
 
 
-KINDS = ("motor", "battery", "engine", "cylinder")
-"""Rows of the table of drives (`laws.drives.LAWS`); "battery" is a DC motor on one."""
+DRIVE_KINDS = ("motor", "battery", "engine", "cylinder")
+"""Rows of the table of drives (`laws.drives.DRIVE_LAWS`); "battery" is a DC motor on one."""
 
 
 @dataclass(frozen=True)

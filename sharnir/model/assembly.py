@@ -18,7 +18,7 @@ from sharnir.core.spatial import cross, quat_conjugate, quat_exp, quat_log, quat
 from sharnir.core.strided import of_first
 from sharnir.core.types import EPSILON, mat33, quat, vec3
 from sharnir.errors import SceneError
-from sharnir.model.joint_types import AXES
+from sharnir.model.joint_types import AXIS_NAMES
 from sharnir.model.kinematics import evaluate_joints, place_child, read_joints
 from sharnir.model.model import DYNAMIC, Model, State
 
@@ -185,7 +185,7 @@ class Mechanism:
         label = {k: n for n, k in model.joint_names.items()}
         held = [(k, slot) for k in joints for slot in range(6) if not model.joint_kinds[k].mask >> slot & 1]
         self._joint, self._slot = np.array(held, int).reshape(-1, 2).T
-        self._names = [f"{label[k]}.{AXES[slot]}" for k, slot in held]
+        self._names = [f"{label[k]}.{AXIS_NAMES[slot]}" for k, slot in held]
         free = [(k, i) for k in joints for i in range(model.joint_kinds[k].v_size)]
         self.free_joint, self.free_axis = np.array(free, int).reshape(-1, 2).T
 

@@ -19,7 +19,7 @@ from sharnir.model.cables import CableTable, CableWork
 from sharnir.model.descriptions import BodyDescription, vector
 from sharnir.model.model import DYNAMIC, Model, fill
 
-WIDEST = 1.5 * math.pi + 1e-6  # rad: an arc that is longer is likely the other way round
+WIDEST_ARC = 1.5 * math.pi + 1e-6  # rad: an arc that is longer is likely the other way round
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ def lay(cable: CableDescription, position: np.ndarray, rotation: np.ndarray) -> 
         if 0 < i < len(spans):
             arc = (angle[2 * i] - angle[2 * i - 1]) % (2 * math.pi)
             arc = arc - 2 * math.pi if arc > 2 * math.pi - 1e-6 else arc
-            if arc > WIDEST and not node.turns:
+            if arc > WIDEST_ARC and not node.turns:
                 raise SceneError(
                     f"{who}: at place {i} of its path it would wind {math.degrees(arc):.0f}° about axis "
                     f"{np.round(node.axis, 3).tolist()}; turn the axis round, or give turns="
@@ -272,7 +272,7 @@ def cable_table(cables: Sequence[CableDescription], worlds: int, device: Any) ->
         setattr(t, name, wp.array(points, dtype=vec3, device=device))
     t.radius = wp.array([e.radius for e in ends], dtype=real, device=device)
     t.friction = strided.table(friction, real, worlds, device)
-    return t  # type: ignore[no-any-return]
+    return t
 
 
 def cable_start(cables: Sequence[CableDescription], position: np.ndarray, rotation: np.ndarray) -> dict[str, np.ndarray]:

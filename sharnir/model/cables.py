@@ -86,7 +86,7 @@ def rim(n: vec3, axis: vec3, R: real) -> vec3:
 
 
 @wp.func
-def span_line(e: vec3, a: vec3, R_a: real, b: vec3, R_b: real):
+def span_line(e: vec3, a: vec3, R_a: real, b: vec3, R_b: real) -> tuple[vec3, real]:
     """Direction n and length ℓ of a span between circles, e from centre to centre: e = ℓ n + A×n.
 
     Circles that overlap have no tangent: then about none.
@@ -122,7 +122,7 @@ def near_angle(n: vec3, axis: vec3, mark: vec3, near: real) -> real:
 def place_span(
     s: Any, i: int, w: int,
     position: wp.array2d(dtype=vec3), rotation: wp.array2d(dtype=quat), near: wp.array2d(dtype=real),
-):  # fmt: skip
+) -> None:  # fmt: skip
     """Line, arms, angles and C of a span at a pose; returns its length less what bodies took up, C."""
     a = 2 * i
     b = a + 1
@@ -153,7 +153,7 @@ def place_span(
 
 
 @wp.func
-def lead_runs(s: Any, w: int):
+def lead_runs(s: Any, w: int) -> None:
     """Which row each run belongs to, and how its spans share the row's tension."""
     weight = real(1.0)
     for r in range(s[0].cables.count):
@@ -178,7 +178,7 @@ def hold_ratio(s: Any, r: int, w: int, way: int) -> real:
 
 
 @wp.func
-def clear_slots(s: Any, w: int):
+def clear_slots(s: Any, w: int) -> None:
     """No rows yet."""
     for x in range(s[0].cables.slots):
         s[0].cable.rate_l[x, w] = vec3(real(0.0))
@@ -188,7 +188,7 @@ def clear_slots(s: Any, w: int):
 
 
 @wp.func
-def add_end(s: Any, x: int, w: int, n: vec3, arm: vec3, mean: vec3, mean_arm: vec3):
+def add_end(s: Any, x: int, w: int, n: vec3, arm: vec3, mean: vec3, mean_arm: vec3) -> None:
     """An end of a span to its row: n at the arm as it is closed, `mean` as it acts."""
     s[0].cable.rate_l[x, w] = s[0].cable.rate_l[x, w] + n
     s[0].cable.rate_a[x, w] = s[0].cable.rate_a[x, w] + wp.cross(arm, n)
@@ -207,7 +207,7 @@ def slot_rate(s: Any, r: int, w: int, linear: wp.array2d(dtype=vec3), angular: w
 
 
 @wp.func
-def measure_rows(s: Any, w: int, rest: wp.array2d(dtype=real)):
+def measure_rows(s: Any, w: int, rest: wp.array2d(dtype=real)) -> None:
     """Gaps of all rows, of those that lead: ΣC − Σrest."""
     for r in range(s[0].cables.count):
         gap = -rest[r, w]
@@ -228,7 +228,7 @@ def run_gap(s: Any, r: int, w: int, rest: wp.array2d(dtype=real)) -> real:
 
 
 @wp.func
-def keep_lengths(s: Any, w: int, rest: wp.array2d(dtype=real), angle: wp.array2d(dtype=real)):
+def keep_lengths(s: Any, w: int, rest: wp.array2d(dtype=real), angle: wp.array2d(dtype=real)) -> None:
     """Angles are those of now; what slid over rough sheaves stays there, the length of the whole being kept."""
     for x in range(s[0].cables.ends):
         angle[x, w] = s[0].cable.angle[x, w]

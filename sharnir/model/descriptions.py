@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.core.spatial import quat_multiply, quat_rotate, unit_quat
-from sharnir.errors import LARGEST, SceneError, as_numbers, is_positive, reachable
+from sharnir.errors import LARGEST_STATE, SceneError, as_numbers, is_positive, reachable
 from sharnir.geometry.shapes import Shape, check_inertia
 from sharnir.model.actuators import Axis
 from sharnir.model.joint_types import Joint
@@ -90,7 +90,7 @@ def vector(value: Any, who: str, what: str) -> np.ndarray:
     if v.shape != (3,) or not np.all(np.isfinite(v)):
         raise SceneError(f"{who}: {what} is three finite numbers, got {value!r}")
     if not reachable(v):
-        raise SceneError(f"{who}: {what} is at most {LARGEST:g} in size, got {value!r}")
+        raise SceneError(f"{who}: {what} is at most {LARGEST_STATE:g} in size, got {value!r}")
     return v.copy()  # the user's own array may be changed later
 
 
@@ -160,7 +160,7 @@ def path_pose(path: Callable[[float], Any], t: float, name: str) -> tuple[np.nda
     return vector(place, who, "position (m)"), unit_quat(turn, who)
 
 
-FINISH = (0.5, 0.0)  # roughness, metalness of what has none
+PLAIN_FINISH = (0.5, 0.0)  # roughness, metalness of what has none
 
 
 def as_finish(roughness: Any, metalness: Any, who: str) -> tuple[float, float] | None:
@@ -170,7 +170,7 @@ def as_finish(roughness: Any, metalness: Any, who: str) -> tuple[float, float] |
             raise SceneError(f"{who}: {what} is a number from 0 to 1, got {value!r}")
     if roughness is None and metalness is None:
         return None
-    return float(FINISH[0] if roughness is None else roughness), float(FINISH[1] if metalness is None else metalness)
+    return float(PLAIN_FINISH[0] if roughness is None else roughness), float(PLAIN_FINISH[1] if metalness is None else metalness)
 
 
 def looks(color: Any, roughness: Any, metalness: Any, visual: Any, drag_area: Any, who: str) -> dict[str, Any]:

@@ -10,11 +10,11 @@ import warp as wp
 
 from sharnir.core.types import real
 from sharnir.errors import SceneError
-from sharnir.model.actuators import KINDS, Axis, Battery, DCMotor, Engine, HydraulicCylinder, Motor
+from sharnir.model.actuators import DRIVE_KINDS, Axis, Battery, DCMotor, Engine, HydraulicCylinder, Motor
 from sharnir.model.joint_types import DriveTable, JointTable
 from sharnir.model.model import DRIVE_WORDS
 
-COLUMNS = 12  # numbers of a drive, at most
+DRIVE_COLUMNS = 12  # numbers of a drive, at most
 
 
 def is_tabled(drive: Any) -> bool:
@@ -57,21 +57,21 @@ def drive_table(
             row = [] if isinstance(drive, DCMotor) else drive.columns(put, limit)
         except SceneError as error:
             raise SceneError(f"joint {names[j]!r}: {error}") from None
-        rows.append(row + [0.0] * (COLUMNS - len(row)))
+        rows.append(row + [0.0] * (DRIVE_COLUMNS - len(row)))
         words = [float(getattr(drive, word)) for word in getattr(drive, "words", ("command",))]
         commands += words + [0.0] * (DRIVE_WORDS - len(words))
         state += [drive.idle, drive.idle, 0.0, 0.0] if isinstance(drive, Engine) else [0.0] * DRIVE_WORDS
     t: Any = DriveTable()
     t.joints = joints
     numbers = {
-        "kind": [KINDS.index(getattr(drive, "kind", "battery")) for _, _, drive, _ in found],
+        "kind": [DRIVE_KINDS.index(getattr(drive, "kind", "battery")) for _, _, drive, _ in found],
         "joint": [j for j, *_ in found], "axis": [i for _, i, *_ in found], "at": [int(starts[j]) + i for j, i, *_ in found],
         "battery": [cell(drive) for _, _, drive, _ in found],
     }  # fmt: skip
     t.count, t.batteries = len(found), len(batteries)
     for name, values in numbers.items():
         setattr(t, name, wp.array(np.array(values, np.int32), dtype=wp.int32, device=device))
-    p = np.array(rows, float).reshape(len(found), COLUMNS)
+    p = np.array(rows, float).reshape(len(found), DRIVE_COLUMNS)
     t.p = wp.array(np.repeat(p[:, :, None], worlds, 2), dtype=real, device=device)
     t.curve = wp.array(np.array(curve, float), dtype=real, device=device)
     cells = np.array([x for b in batteries for x in (b.voltage, b.resistance, min(b.capacity, 1e30))], float)

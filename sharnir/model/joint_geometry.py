@@ -55,7 +55,7 @@ def unit_axis(i: int) -> vec3:
 
 
 @wp.func
-def third_axis(t: JointTable, k: int):
+def third_axis(t: JointTable, k: int) -> tuple[int, real]:
     """The constrained rotation c of a joint with two free ones, and +1 where (a, b, c) is right-handed, else −1."""
     a = t.first[k]
     b = t.second[k]
@@ -114,7 +114,7 @@ def masked(F: mat33, free: int, g: vec3) -> vec3:
 
 
 @wp.func
-def joint_gap(t: JointTable, k: int, pose: JointPose):
+def joint_gap(t: JointTable, k: int, pose: JointPose) -> tuple[vec3, vec3]:
     """G: how far the child is displaced (m) and turned (rad) along the constrained axes, as two world vectors.
 
     The derivative of G along each constrained axis is the joint's row while the gap is small.
@@ -158,7 +158,7 @@ def joint_curvature(
     r_parent: vec3,
     r_child: vec3,
     u: vec3,
-):
+) -> tuple[vec3, vec3]:
     """γ = G̈ less the part J V̇ of the unknown accelerations, as two world vectors (m/s², rad/s²).
 
     a are angular accelerations known beforehand (gyroscopic), r the arms of the common point, u its relative velocity.
@@ -191,7 +191,7 @@ def joint_curvature(
 
 
 @wp.func
-def free_axis(t: JointTable, k: int, i: int, pose: JointPose):
+def free_axis(t: JointTable, k: int, i: int, pose: JointPose) -> tuple[vec3, vec3]:
     """Row B of the i-th speed at the child's anchor, as (d, n): speed = d·(relative velocity) + n·(relative spin)."""
     slot = t.slot[i, k]
     frame = parent_frame(t, k, pose)
@@ -211,7 +211,7 @@ def nearest_turn(angle: real, last: real) -> real:
 
 
 @wp.func
-def joint_angles(t: JointTable, k: int, pose: JointPose):
+def joint_angles(t: JointTable, k: int, pose: JointPose) -> tuple[real, real]:
     """The one or two angles of a joint with as many free rotations, each within a turn of 0."""
     a = t.first[k]
     if t.turns[k] == 1:
@@ -243,14 +243,14 @@ def coordinate(t: JointTable, k: int, i: int, pose: JointPose, near: real) -> re
 
 
 @wp.func
-def read_angles(t: JointTable, k: int, w: int, pose: JointPose, q: wp.array2d(dtype=real)):
+def read_angles(t: JointTable, k: int, w: int, pose: JointPose, q: wp.array2d(dtype=real)) -> None:
     """Write a joint's angles behind its translations in q, each on the turn nearest to the value that stands there."""
     for i in range(t.v_size[k] - t.turns[k], t.v_size[k]):
         q[t.q_start[k] + i, w] = coordinate(t, k, i, pose, q[t.q_start[k] + i, w])
 
 
 @wp.func
-def read_coordinates(t: JointTable, k: int, w: int, pose: JointPose, q: wp.array2d(dtype=real)):
+def read_coordinates(t: JointTable, k: int, w: int, pose: JointPose, q: wp.array2d(dtype=real)) -> None:
     """Write all coordinates of a joint: translations, then angles or a quaternion."""
     if t.v_size[k] == 0:
         return
@@ -283,7 +283,7 @@ def ball_pull(turn: quat, rest: vec3, stiffness: vec3) -> vec3:
 
 
 @wp.func
-def cardan_limits(R: mat33):
+def cardan_limits(R: mat33) -> tuple[vec3, mat33]:
     """Angles of R = R(x, α) R(y, β) R(z, γ), and as columns the rows of their rates: α̇ = a·ω with the dual axes, parent frame."""
     alpha = wp.atan2(-R[1, 2], R[2, 2])
     beta = wp.asin(wp.clamp(R[0, 2], real(-1.0), real(1.0)))
@@ -300,7 +300,7 @@ def cardan_limits(R: mat33):
 
 
 @wp.func
-def swing_twist_limits(p: quat, a: real, b: real):
+def swing_twist_limits(p: quat, a: real, b: real) -> tuple[vec3, mat33]:
     """Room left in the elliptic cone (rad) and the twist, and as columns their rows in the parent frame; p is child in parent.
 
     The child's z is at θ from the parent's, turned about ŝ = (cos ψ, sin ψ, 0). The cone is θ h(ψ) ≤ 1, h² = cos²ψ/a² + sin²ψ/b²;
@@ -328,7 +328,7 @@ def swing_twist_limits(p: quat, a: real, b: real):
 
 
 @wp.func
-def joint_transform(t: JointTable, k: int, w: int, q: wp.array2d(dtype=real)):
+def joint_transform(t: JointTable, k: int, w: int, q: wp.array2d(dtype=real)) -> tuple[vec3, quat]:
     """The child's joint frame seen from the parent's, from the coordinates: (offset, rotation)."""
     moves = t.v_size[k] - t.turns[k]
     offset = vec3(real(0.0))

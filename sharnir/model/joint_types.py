@@ -31,9 +31,9 @@ from sharnir.core.types import quat, real, vec3
 from sharnir.errors import SceneError, is_positive
 from sharnir.model.actuators import Axis, Cardan, Drive, Engine, Friction, Limit, SwingTwist, describe_axes, motor_of
 
-AXES = ("x", "y", "z", "rx", "ry", "rz")
+AXIS_NAMES = ("x", "y", "z", "rx", "ry", "rz")
 LETTERS = ("x", "y", "z")
-IDENTITY = (0.0, 0.0, 0.0, 1.0)
+NO_ROTATION = (0.0, 0.0, 0.0, 1.0)
 
 
 # ---- the description a user writes -----------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ class Joint(KeepsArguments):
     """
 
     free: str | Sequence[str] = ()
-    frame: tuple[float, float, float, float] = field(default=IDENTITY, kw_only=True)
+    frame: tuple[float, float, float, float] = field(default=NO_ROTATION, kw_only=True)
     limit: Any = field(default=None, kw_only=True)
     friction: Any = field(default=None, kw_only=True)
     spring: Any = field(default=None, kw_only=True)
@@ -76,14 +76,14 @@ class Joint(KeepsArguments):
             raise SceneError(f"{self.kind}: free axes are a text such as 'x rz', got {self.free!r}")
         names = tuple(self.free.split()) if isinstance(self.free, str) else tuple(self.free)
         for name in names:
-            if name not in AXES:
-                raise SceneError(f"{self.kind}: free axis {name!r} is unknown; allowed: {' '.join(AXES)}")
+            if name not in AXIS_NAMES:
+                raise SceneError(f"{self.kind}: free axis {name!r} is unknown; allowed: {' '.join(AXIS_NAMES)}")
         if len(set(names)) != len(names):
             raise SceneError(f"{self.kind}: a free axis is named twice in {' '.join(names)!r}")
-        moves = sorted((n for n in names if n in LETTERS), key=AXES.index)
+        moves = sorted((n for n in names if n in LETTERS), key=AXIS_NAMES.index)
         turns = [n for n in names if n not in LETTERS]
         if len(turns) != 2:  # the order matters for two rotations alone
-            turns.sort(key=AXES.index)
+            turns.sort(key=AXIS_NAMES.index)
         object.__setattr__(self, "free", (*moves, *turns))
 
     def axes(self, who: str) -> tuple[Axis, ...]:
@@ -103,12 +103,12 @@ class Joint(KeepsArguments):
     @property
     def turns(self) -> list[int]:
         """Which of the rotations 0, 1, 2 are free, in coordinate order."""
-        return [AXES.index(n) - 3 for n in self.free if n not in LETTERS]
+        return [AXIS_NAMES.index(n) - 3 for n in self.free if n not in LETTERS]
 
     @property
     def mask(self) -> int:
         """Bit i is set where slot i is free."""
-        return sum(1 << AXES.index(n) for n in self.free)
+        return sum(1 << AXIS_NAMES.index(n) for n in self.free)
 
     @property
     def q_size(self) -> int:
@@ -130,7 +130,7 @@ def _axis(kind: str, axis: str | Sequence[float], what: str = "axis") -> tuple[s
 def _along(kind: str, axis: str | Sequence[float], what: str = "axis") -> tuple[str, tuple[float, ...]]:
     """The letter of an axis and the frame in which it has that letter (z for a general vector)."""
     letter, v = _axis(kind, axis, what)
-    return (letter, IDENTITY) if letter else ("z", tuple(frame_from_axes(v)))
+    return (letter, NO_ROTATION) if letter else ("z", tuple(frame_from_axes(v)))
 
 
 class Fixed(Joint):
@@ -198,7 +198,7 @@ class Free(Joint):
     """All six axes free: no constraint, but coordinates of the child relative to the parent."""
 
     def __init__(self, **actions: Unpack[Actions]) -> None:
-        super().__init__(AXES, **actions)
+        super().__init__(AXIS_NAMES, **actions)
 
 
 class PointOnLine(Joint):
@@ -255,7 +255,7 @@ class Gear(Checked):
 # ---- the same on the device ------------------------------------------------------------------------------------------
 
 
-FRAMES = ("parent_point", "parent_frame", "child_point", "child_frame")
+FRAME_FIELDS = ("parent_point", "parent_frame", "child_point", "child_frame")
 """Fields of JointTable that `attach` changes, per world."""
 
 
@@ -346,7 +346,7 @@ def joint_tables(joints: Sequence[Any], worlds: int, device: Any) -> JointTable:
 
     t.parent = put([j.parent for j in joints], wp.int32)
     t.child = put([j.child for j in joints], wp.int32)
-    for name in FRAMES:
+    for name in FRAME_FIELDS:
         dtype, size = (vec3, 3) if name.endswith("point") else (quat, 4)
         setattr(t, name, table(np.array([getattr(j, name) for j in joints]).reshape(n, size), dtype, worlds, device))
     t.free = put([j.joint.mask for j in joints], wp.int32)
@@ -362,7 +362,7 @@ def joint_tables(joints: Sequence[Any], worlds: int, device: Any) -> JointTable:
     slot = np.zeros((6, max(n, 1)), np.int32)
     for k, j in enumerate(joints):
         for i, name in enumerate(j.joint.free[: j.joint.v_size]):
-            slot[i, k] = AXES.index(name)
+            slot[i, k] = AXIS_NAMES.index(name)
     t.slot = wp.array(slot, dtype=wp.int32, device=device)
     kinds = {type(None): 0, Cardan: 1, SwingTwist: 2}
     t.ball = put([kinds[type(j.joint.ball)] for j in joints], wp.int32)

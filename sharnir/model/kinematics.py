@@ -6,6 +6,7 @@ import warp as wp
 
 from sharnir.core.types import compile_quickly, mat33, quat, vec3
 from sharnir.model.joint_geometry import (
+    JointPose,
     angular_axes,
     free_axis,
     joint_gap,
@@ -22,14 +23,14 @@ compile_quickly("sharnir.kinematics")
 
 
 @wp.func
-def pose_at(joints: JointTable, k: int, w: int, position: wp.array2d(dtype=vec3), rotation: wp.array2d(dtype=quat)):
+def pose_at(joints: JointTable, k: int, w: int, position: wp.array2d(dtype=vec3), rotation: wp.array2d(dtype=quat)) -> JointPose:
     p = joints.parent[k]
     c = joints.child[k]
     return joint_pose(joints, k, w, position[p, w], rotation[p, w], position[c, w], rotation[c, w])
 
 
 @wp.kernel(module="sharnir.kinematics")
-def read_joints(joints: JointTable, state: State, first: int):
+def read_joints(joints: JointTable, state: State, first: int) -> None:
     """All joint coordinates and speeds from the maximal state, from a first world on."""
     k, at = wp.tid()
     w = first + at
@@ -45,7 +46,7 @@ def read_joints(joints: JointTable, state: State, first: int):
 
 
 @wp.kernel(module="sharnir.kinematics")
-def place_child(joints: JointTable, state: State, k: int, position: wp.array(dtype=vec3), rotation: wp.array(dtype=quat)):
+def place_child(joints: JointTable, state: State, k: int, position: wp.array(dtype=vec3), rotation: wp.array(dtype=quat)) -> None:
     """The pose the child of joint k has, relative to its parent as it stands, at the coordinates in state.q."""
     w = wp.tid()
     pose = pose_at(joints, k, w, state.position, state.rotation)
@@ -68,7 +69,7 @@ def evaluate_joints(
     gap_angular: wp.array2d(dtype=vec3),
     free_linear: wp.array3d(dtype=vec3),
     free_angular: wp.array3d(dtype=vec3),
-):
+) -> None:
     """Common point, constrained axes, gaps and free axes of every joint, for work on the host (assembly, rank, setting)."""
     k, w = wp.tid()
     pose = pose_at(joints, k, w, state.position, state.rotation)

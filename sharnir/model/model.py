@@ -303,7 +303,7 @@ class Model:
 
 def command_values(axes: list[Axis]) -> dict[str, list[float]]:
     """The commands (fields of Control) that friction and drives of some axes stand for."""
-    out: dict[str, list[float]] = {name: [] for name in COMMANDS}
+    out: dict[str, list[float]] = {name: [] for name in VARIED_COMMANDS}
     for axis in axes:
         servo = axis.drive if isinstance(axis.drive, Servo) else Servo()
         motor = axis.drive if isinstance(axis.drive, DCMotor) else DCMotor()
@@ -316,7 +316,7 @@ def command_values(axes: list[Axis]) -> dict[str, list[float]]:
             "servo_position": servo.position, "servo_velocity": servo.velocity, "servo_torque": servo.torque,
             "servo_kp": servo.kp, "servo_kd": servo.kd, "servo_max_force": min(servo.max_force, 1e30), "voltage": motor.voltage,
         }  # fmt: skip
-        for name in COMMANDS:
+        for name in VARIED_COMMANDS:
             out[name].append(values[name])
     return out
 
@@ -329,7 +329,7 @@ def fill(struct: Any, model: Model, rows: int | None, names: str) -> None:
         setattr(struct, name, wp.zeros(shape, dtype=dtype, device=model.device))
 
 
-COMMANDS = (
+VARIED_COMMANDS = (
     "friction_static", "friction_dynamic", "friction_load", "friction_viscous", "friction_stribeck", "servo_position",
     "servo_velocity", "servo_torque", "servo_kp", "servo_kd", "servo_max_force", "voltage",
 )  # fmt: skip
@@ -337,7 +337,7 @@ AXIS_COMMANDS = (
     "joint_force", "friction_static", "friction_dynamic", "friction_load", "friction_viscous", "friction_stribeck",
     "servo_position", "servo_kp", "servo_velocity", "servo_torque", "servo_kd", "servo_max_force", "voltage",
 )  # fmt: skip
-KEPT = ("idle", "asleep", "resting")
+SLEEP_FIELDS = ("idle", "asleep", "resting")
 """Fields of State that contact detection has, too."""
 OWNED = (
     "mid_velocity", "mid_momentum", "mid_force", "mid_torque", "mid_current", "mid_tense", "creep",

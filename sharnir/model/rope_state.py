@@ -1,6 +1,6 @@
 """What changes of ropes, and what is commanded of them: parts of `model.State` and `model.Control`.
 
-Arrays are [slot, world] or [rope, world], the world last; `rope.data` tells what a slot is.
+Arrays are [slot, world] or [rope, world], the world last; `rope.data` defines slots.
 """
 
 from typing import Any

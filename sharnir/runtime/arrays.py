@@ -18,12 +18,13 @@ from sharnir.core.reading import Shown
 from sharnir.core.renamed import Former
 from sharnir.core.spatial import quat_to_matrix, unit_quat
 from sharnir.engine.articulated.body_motion import moving
-from sharnir.errors import LARGEST, Bound, SceneWarning, SimulationError, callers_level, reachable
+from sharnir.errors import LARGEST_STATE, Bound, SceneWarning, SimulationError, as_numbers, callers_level, reachable
 from sharnir.model.joint_setting import MOVED, by_joints
 from sharnir.model.model import FIXED, KINEMATIC
 from sharnir.runtime.snapshots import chosen
 
-OPEN = 1e-6  # m, rad, by which loops may stand open where joints are set one and all
+READ_NOTHING, READ_PLACES, READ_ALL = 0, 1, 2  # what of the joints was read since the last change, or has to be
+OPEN_LOOP = 1e-6  # m, rad, by which loops may stand open where joints are set one and all
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
 
@@ -76,7 +77,7 @@ class Idle:
 
 
 class Lent:
-    """An array that was handed out to be written, and what to do when it was: it is told what stood there before.
+    """An array that was handed out to be written, and a function that is called with its former values when it was.
 
     On a GPU nobody looks: it counts as written at every look.
     """
@@ -132,7 +133,7 @@ class BodyWrites:
             shown = {"spin": "angular_velocity"}.get(self._name, self._name)
             who = f"sim.body_{shown}: body {next(n for n, k in self._sim.model.body_names.items() if k == b)!r}"
             if not reachable(values[b]):
-                raise SimulationError(f"{who} was given {values[b].tolist()}; allowed are finite numbers up to {LARGEST:g}")
+                raise SimulationError(f"{who} was given {values[b].tolist()}; allowed are finite numbers up to {LARGEST_STATE:g}")
             if self._sim.model.bodies.motion.numpy()[b] == FIXED:
                 raise SimulationError(f"{who} is fixed, and was given {values[b].tolist()}")
             if self._name == "rotation":
@@ -151,7 +152,7 @@ def set_state(sim: Owner, q: Any, qd: Any, worlds: np.ndarray) -> None:
     for what, value, size in (("q", q, int(sum(k.q_size for k in model.joint_kinds))), ("qd", qd, model.speeds)):
         new = None if value is None else checked(value, (len(worlds), size), f"set_state({what}=…)", len(worlds))
         if new is not None and not reachable(new):
-            raise SimulationError(f"set_state({what}=…): at most {LARGEST:g} in size, got {np.abs(new).max():g}")
+            raise SimulationError(f"set_state({what}=…): at most {LARGEST_STATE:g} in size, got {np.abs(new).max():g}")
         given.append(new)
     if given[0] is not None:
         warn_beyond_limits(sim, given[0], worlds)
@@ -194,7 +195,7 @@ def warn_beyond_limits(sim: Owner, q: np.ndarray, worlds: np.ndarray, joint: int
             first, last = (end[row, w if end.shape[1] > 1 else 0] for end in (low, high))
             where = f" in world {worlds[w]}" * (sim.worlds > 1)
             words = f"joint {view.name!r}: position {values[row, w]:.6g}{where} lies beyond its limits {first:g} to {last:g}"
-            words += "; steps push it back: choose a position within them, or set joint.limit first (told once)"
+            words += "; steps push it back: choose a position within them, or set joint.limit first (reported once)"
             warnings.warn(words, SceneWarning, stacklevel=callers_level())
 
 
@@ -220,8 +221,8 @@ def _set_group(sim: Owner, worlds: np.ndarray, q: np.ndarray | None, qd: np.ndar
             array = getattr(state, name)
             now = array.numpy()
             now[:, others] = values[:, others]
-            array.assign(now if off < OPEN else values)
-    if not off < OPEN:
+            array.assign(now if off < OPEN_LOOP else values)
+    if not off < OPEN_LOOP:
         raise SimulationError(f"set_state: closed loops would stand open by {off:.3g} m or rad; nothing was changed")
     sim._at_pose = True
     sim.changed()
@@ -347,8 +348,33 @@ def shown(sim: Owner, struct: Any, host: Host, name: str, writeable: bool) -> An
     return view
 
 
+def on_device(sim: Owner, name: str) -> Any:
+    """The state with an array [item, world] of it up to date: coordinates, poses, or anything that goes with velocities."""
+    if name in ("q", "qd"):
+        sim._coordinates(READ_PLACES if name == "q" else READ_ALL)
+    elif name not in ("position", "rotation"):
+        sim._settled()
+    return sim._state
+
+
+def on_host(sim: Owner, name: str) -> np.ndarray:
+    """An array [item, world, …] of the state as it is now, on the host."""
+    on_device(sim, name)
+    return np.asarray(getattr(sim._moving, name))
+
+
+def efforts_written(sim: Owner) -> None:
+    """To be called after `commands.joint_force` was written directly."""
+    sim._efforts_changed()
+
+
+def _target(name: str, doc: str) -> Any:
+    """A command of all drives, as a property."""
+    return property(lambda self: self._get(name), lambda self, value: self._set(name, value), doc=doc)
+
+
 class Targets(Bound):
-    """What the drives of all joints are told, in the order of `sim.qd`; write into them, or assign them as a whole."""
+    """Targets of the drives of all joints, in the order of `sim.qd`; write into them, or assign them as a whole."""
 
     __slots__ = ("_sim", "_views")
 
@@ -373,49 +399,15 @@ class Targets(Bound):
         sim._fill(name, given)
         sim._targets_changed(b"")
 
-    @property
-    def position(self) -> Any:
-        """(speeds,) or (worlds, speeds): m or rad, towards which servos with a kp pull."""
-        return self._get("servo_position")
-
-    @position.setter
-    def position(self, value: Any) -> None:
-        self._set("servo_position", value)
-
-    @property
-    def velocity(self) -> Any:
-        """(speeds,) or (worlds, speeds): m/s or rad/s, towards which servos with a kd pull."""
-        return self._get("servo_velocity")
-
-    @velocity.setter
-    def velocity(self, value: Any) -> None:
-        self._set("servo_velocity", value)
-
-    @property
-    def torque(self) -> Any:
-        """(speeds,) or (worlds, speeds): N or N·m that servos add."""
-        return self._get("servo_torque")
-
-    @torque.setter
-    def torque(self, value: Any) -> None:
-        self._set("servo_torque", value)
-
-    @property
-    def voltage(self) -> Any:
-        """(speeds,) or (worlds, speeds): V at DC motors."""
-        return self._get("voltage")
-
-    @voltage.setter
-    def voltage(self, value: Any) -> None:
-        self._set("voltage", value)
+    position = _target("servo_position", "(speeds,) or (worlds, speeds): m or rad, towards which servos with a kp pull.")
+    velocity = _target("servo_velocity", "(speeds,) or (worlds, speeds): m/s or rad/s, towards which servos with a kd pull.")
+    torque = _target("servo_torque", "(speeds,) or (worlds, speeds): N or N·m that servos add.")
+    voltage = _target("voltage", "(speeds,) or (worlds, speeds): V at DC motors.")
 
 
 def checked(value: Any, shape: tuple[int, ...], what: str, worlds: int) -> np.ndarray:
     """Finite numbers of a shape (worlds, …) or without its first axis, or one number for all; as (worlds, …)."""
-    try:
-        given = np.asarray(value, float)
-    except (TypeError, ValueError):
-        given = np.array(np.nan)
+    given = as_numbers(value)
     if given.shape not in ((), shape[1:], shape) or not np.isfinite(given).all():
         alone = f"{shape[1:]}" + (f" or {shape}" if worlds > 1 else "")
         got = repr(value) if given.size < 10 else f"shape {given.shape}, not all finite" * bool(given.shape in (shape[1:], shape))
@@ -451,7 +443,7 @@ class ArrayAccess:
 
         A view that is not to be written; assign it as a whole, or use `set_state`.
         """
-        self._coordinates(1)
+        self._coordinates(READ_PLACES)
         return self._view("q")
 
     @q.setter
@@ -484,7 +476,7 @@ class ArrayAccess:
 
     @property
     def target(self) -> Targets:
-        """What the drives of all joints are told, in the order of `qd`: position, velocity, torque, voltage; to be written."""
+        """Targets of the drives of all joints, in the order of `qd`: position, velocity, torque, voltage; to be written."""
         return self._target
 
     @property

@@ -13,7 +13,7 @@ from sharnir.errors import Bound, SimulationError
 from sharnir.model.cable_tables import CableDescription, centre, rim, runs_of, span
 
 Owner = Any  # the Simulation; it stands a floor above, so that it is not named here
-FINE = math.radians(10.0)  # of an arc as it is drawn
+ARC_PART = math.radians(10.0)  # of an arc as it is drawn
 
 
 class CableView(Bound):
@@ -91,7 +91,7 @@ class CableView(Bound):
                 place, turn = (np.array(x[:, 0], float) for x in (self._sim._moving.position, self._sim._moving.rotation))
                 c, axis = centre(node, place, turn)
                 start = out[-1] - c
-                for part in np.linspace(0, arc, max(2, int(abs(arc) / FINE) + 1))[1:-1]:
+                for part in np.linspace(0, arc, max(2, int(abs(arc) / ARC_PART) + 1))[1:-1]:
                     turned = start * math.cos(part) + np.cross(axis, start) * math.sin(part)
                     out.append(c + turned)
             out += [a, b]

@@ -21,19 +21,19 @@ from sharnir.core.bounded_json import MessageError, decode, is_text, show
 from sharnir.core.graphs import LOCK
 from sharnir.core.types import PRECISION
 from sharnir.errors import SimulationError
-from sharnir.model.joint_types import FRAMES
+from sharnir.model.joint_types import FRAME_FIELDS
 from sharnir.runtime import parameters, snapshots
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
-MAGIC, VERSION = b"SHARNIR\n", 2  # 1 (until 0.2.0) had other arrays, one of them with two meanings
-HEAD = struct.Struct("<8sIIQ40s")  # magic, version, size of the description, size of the arrays, digest
+SAVE_MAGIC, SAVE_FORMAT = b"SHARNIR\n", 2  # 1 (until 0.2.0) had other arrays, one of them with two meanings
+SAVE_HEAD = struct.Struct("<8sIIQ40s")  # magic, version, size of the description, size of the arrays, digest
 STRUCTS = ("bodies", "joints", "gears", "axes", "springs", "cables", "drives")
 MAX_TOLD = 1 << 26  # bytes of the description
 MAX_SPARE = 1 << 28  # bytes that arrays may unpack to beyond twice those of the simulation that loads them (contacts need room)
-LAID = tuple(f"joints.{name}" for name in FRAMES)  # parameters until a joint is attached, then a part of the state
-KINDS = ("<f8", "<f4", "<i4", "<i8", "<u4", "<u8", "|i1", "|u1", "|b1")  # of arrays
-UNSEEN = ("color", "name")  # of shapes and parts: what is only seen, or said
+LAID = tuple(f"joints.{name}" for name in FRAME_FIELDS)  # parameters until a joint is attached, then a part of the state
+ARRAY_TYPES = ("<f8", "<f4", "<i4", "<i8", "<u4", "<u8", "|i1", "|u1", "|b1")  # of arrays
+UNCOMPARED = ("color", "name")  # of shapes and parts: what is only seen, or said
 
 
 def content(model: Any) -> str:
@@ -79,7 +79,7 @@ def _feed(h: Any, value: Any) -> None:
         h.update(type(value).__qualname__.encode())
         if dataclasses.is_dataclass(value):
             for field in dataclasses.fields(value):
-                if field.name not in UNSEEN:
+                if field.name not in UNCOMPARED:
                     _feed(h, getattr(value, field.name))
 
 
@@ -135,7 +135,7 @@ def put_parameters(sim: Owner, given: dict[str, np.ndarray]) -> None:
         _describe_axes(sim)
         sim._rebuild()
         sim._acts_changed()
-    parameters.told(sim)
+    parameters.note_change(sim)
 
 
 def _describe_axes(sim: Owner) -> None:
@@ -175,14 +175,14 @@ def pack(description: dict[str, Any], arrays: dict[str, np.ndarray], level: int 
     """A description and arrays as bytes with a head."""
     whole = {n: np.ascontiguousarray(a) for n, a in arrays.items()}
     listed = [[name, a.dtype.str, list(arrays[name].shape)] for name, a in whole.items()]
-    told = json.dumps(description | {"arrays": listed}).encode()
+    text = json.dumps(description | {"arrays": listed}).encode()
     body = zlib.compress(b"".join(a.tobytes() for a in whole.values()), level)
-    digest = _digest(len(told), len(body), told, body)
-    return HEAD.pack(MAGIC, VERSION, len(told), len(body), digest) + told + body
+    digest = _digest(len(text), len(body), text, body)
+    return SAVE_HEAD.pack(SAVE_MAGIC, SAVE_FORMAT, len(text), len(body), digest) + text + body
 
 
-def _digest(told: int, packed: int, *parts: bytes | memoryview) -> bytes:
-    h = hashlib.blake2b(HEAD.pack(MAGIC, VERSION, told, packed, b""), digest_size=40)
+def _digest(text: int, packed: int, *parts: bytes | memoryview) -> bytes:
+    h = hashlib.blake2b(SAVE_HEAD.pack(SAVE_MAGIC, SAVE_FORMAT, text, packed, b""), digest_size=40)
     for part in parts:
         h.update(part)
     return h.digest()
@@ -190,18 +190,18 @@ def _digest(told: int, packed: int, *parts: bytes | memoryview) -> bytes:
 
 def unpack(data: bytes, who: str, most: int = MAX_SPARE) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """What `pack` was given; an error that says why where the bytes are not whole, or unpack to more than `most` bytes."""
-    if len(data) < HEAD.size or data[:8] != MAGIC:
+    if len(data) < SAVE_HEAD.size or data[:8] != SAVE_MAGIC:
         raise SimulationError(f"{who}: is no checkpoint of sharnir (it begins with {data[:8]!r})")
-    _, version, told, packed, digest = HEAD.unpack_from(data)
-    if version != VERSION:
-        raise SimulationError(f"{who}: is a checkpoint of version {version}; allowed: {VERSION}, written since sharnir 0.3.0")
-    if len(data) != HEAD.size + told + packed:
-        raise SimulationError(f"{who}: is damaged: {len(data)} bytes, {HEAD.size + told + packed} announced")
+    _, version, text, packed, digest = SAVE_HEAD.unpack_from(data)
+    if version != SAVE_FORMAT:
+        raise SimulationError(f"{who}: is a checkpoint of version {version}; allowed: {SAVE_FORMAT}, written since sharnir 0.3.0")
+    if len(data) != SAVE_HEAD.size + text + packed:
+        raise SimulationError(f"{who}: is damaged: {len(data)} bytes, {SAVE_HEAD.size + text + packed} announced")
     view = memoryview(data)
-    if _digest(told, packed, view[HEAD.size : HEAD.size + told], view[HEAD.size + told :]) != digest:
+    if _digest(text, packed, view[SAVE_HEAD.size : SAVE_HEAD.size + text], view[SAVE_HEAD.size + text :]) != digest:
         raise SimulationError(f"{who}: is damaged: its check does not fit")
     try:
-        description = decode(view[HEAD.size : HEAD.size + told], max_bytes=MAX_TOLD)
+        description = decode(view[SAVE_HEAD.size : SAVE_HEAD.size + text], max_bytes=MAX_TOLD)
         listed = [read_array(item) for item in description.items("arrays", MAX_TOLD)]
     except MessageError as error:
         raise SimulationError(f"{who}: is damaged: {error}") from None
@@ -211,7 +211,7 @@ def unpack(data: bytes, who: str, most: int = MAX_SPARE) -> tuple[dict[str, Any]
     if sum(sizes) > most:
         raise SimulationError(f"{who}: unpacks to {sum(sizes)} bytes; allowed: {most}")
     try:
-        body = zlib.decompressobj().decompress(view[HEAD.size + told :], max(1, sum(sizes) + 1))
+        body = zlib.decompressobj().decompress(view[SAVE_HEAD.size + text :], max(1, sum(sizes) + 1))
     except zlib.error as error:
         raise SimulationError(f"{who}: is damaged: {error}") from None
     if len(body) != sum(sizes):
@@ -227,8 +227,8 @@ def read_array(item: Any) -> tuple[str, np.dtype[Any], tuple[int, ...]]:
     """Name, type and shape of an array that a description lists."""
     name, kind, shape = item if isinstance(item, list) and len(item) == 3 else ("", "", [])
     sizes = isinstance(shape, list) and len(shape) <= 8 and all(type(n) is int and 0 <= n <= MAX_TOLD for n in shape)
-    if not is_text(name, 4096) or not isinstance(kind, str) or kind not in KINDS or not sizes:
-        raise MessageError(f"an array is [name, one of {', '.join(KINDS)}, whole numbers], got {show(item)}")
+    if not is_text(name, 4096) or not isinstance(kind, str) or kind not in ARRAY_TYPES or not sizes:
+        raise MessageError(f"an array is [name, one of {', '.join(ARRAY_TYPES)}, whole numbers], got {show(item)}")
     return name, np.dtype(kind), tuple(shape)
 
 
@@ -270,7 +270,7 @@ def restore(sim: Owner, data: bytes, who: str) -> None:
         raise SimulationError(f"{who}: parameter {wrong!r} does not fit this simulation")
     if snapshots.frames_vary(sim) and all(name in given for name in LAID):  # it is from before the first joint was attached
         each = [np.repeat(given[name][:, None], sim.worlds, 1) for name in LAID]
-        state |= dict(zip(snapshots.FRAMES, each, strict=True))
+        state |= dict(zip(snapshots.FRAME_NAMES, each, strict=True))
     try:
         snapshots.check(sim, state)
     except SimulationError as error:

@@ -19,7 +19,7 @@ from sharnir.runtime.arrays import Host, shown
 # The Simulation and its contacts; they stand beside this, and hold it.
 Owner = Any
 CONTACT_FIELDS = ("body_a", "body_b", "point", "normal", "gap", "force", "normal_force", "friction_force")
-BODY_FIELDS = ("body_force", "body_moment")
+BODY_SUM_FIELDS = ("body_force", "body_moment")
 
 
 class ForceBetween(Bound):
@@ -45,6 +45,11 @@ class ForceBetween(Bound):
         return self._moment.numpy() if self._moment.device.is_cpu else self._moment
 
 
+def _array(name: str, doc: str) -> Any:
+    """An array of the table, as a property."""
+    return property(lambda self: self._view(name), doc=doc)
+
+
 class ContactArrays(Bound):
     """Contacts between bodies in all worlds after the last step, and their sums on each body.
 
@@ -63,7 +68,7 @@ class ContactArrays(Bound):
         self._sim, self._collider, self._table = sim, sim.solver.collider, ContactTable()
         self._between: dict[tuple[str, tuple[str, ...]], tuple[ForceBetween, Any]] = {}
         fill(self._table, sim.model, None, "count")
-        fill(self._table, sim.model, len(sim.model.com), " ".join(BODY_FIELDS))
+        fill(self._table, sim.model, len(sim.model.com), " ".join(BODY_SUM_FIELDS))
         ropes, radii = sim.model.ropes, np.zeros(0, np_real)
         if ropes is not None:
             slots = np.arange(sim._state.rope.position.shape[0])
@@ -159,55 +164,19 @@ class ContactArrays(Bound):
         """(worlds,) contacts of each world."""
         return self._host.count if self._sim._on_cpu else self._table.count
 
-    @property
-    def body_a(self) -> Any:
-        """Number of the first body of each contact; −1 in rows from `count` on."""
-        return self._view("body_a")
-
-    @property
-    def body_b(self) -> Any:
-        """Number of the second body of each contact, on which the force acts; −1 in rows from `count` on."""
-        return self._view("body_b")
-
-    @property
-    def point(self) -> Any:
-        """(…, 3) m, world axes, midway between the surfaces, at the start of the step."""
-        return self._view("point")
-
-    @property
-    def normal(self) -> Any:
-        """(…, 3) unit vector from a to b."""
-        return self._view("normal")
-
-    @property
-    def gap(self) -> Any:
-        """Distance of the surfaces, m; negative where they overlap: the penetration is −gap."""
-        return self._view("gap")
-
-    @property
-    def force(self) -> Any:
-        """(…, 3) N on b, world axes, mean over the step, impacts included."""
-        return self._view("force")
-
-    @property
-    def normal_force(self) -> Any:
-        """Part of the force along the normal, N."""
-        return self._view("normal_force")
-
-    @property
-    def friction_force(self) -> Any:
-        """(…, 3) part of the force across the normal, N, world axes."""
-        return self._view("friction_force")
-
-    @property
-    def body_force(self) -> Any:
-        """(bodies, 3) or (worlds, bodies, 3): N on each body by all that touches it, ropes included."""
-        return self._view("body_force")
-
-    @property
-    def body_moment(self) -> Any:
-        """(bodies, 3) or (worlds, bodies, 3): N·m of these forces about the body's centre of mass.
-
-        Without the torques of rolling and torsional friction, which act beside forces at points.
-        """
-        return self._view("body_moment")
+    body_a = _array("body_a", "Number of the first body of each contact; −1 in rows from `count` on.")
+    body_b = _array("body_b", "Number of the second body of each contact, on which the force acts; −1 in rows from `count` on.")
+    point = _array("point", "(…, 3) m, world axes, midway between the surfaces, at the start of the step.")
+    normal = _array("normal", "(…, 3) unit vector from a to b.")
+    gap = _array("gap", "Distance of the surfaces, m; negative where they overlap: the penetration is −gap.")
+    force = _array("force", "(…, 3) N on b, world axes, mean over the step, impacts included.")
+    normal_force = _array("normal_force", "Part of the force along the normal, N.")
+    friction_force = _array("friction_force", "(…, 3) part of the force across the normal, N, world axes.")
+    body_force = _array(
+        "body_force", "(bodies, 3) or (worlds, bodies, 3): N on each body by all that touches it, ropes included."
+    )
+    body_moment = _array(
+        "body_moment",
+        "(bodies, 3) or (worlds, bodies, 3): N·m of these forces about the body's centre of mass. Without the torques of rolling "
+        "and torsional friction, which act beside forces at points.",
+    )

@@ -1,4 +1,4 @@
-"""What a simulation tells of contacts: points, forces, events; and room for more of them."""
+"""Contacts of a simulation: points, forces, events; and room for more of them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sharnir.collision.collider import BODY_FIELDS, HELD_FIELDS, PAIR_FIELDS, POINT_FIELDS, WORLD_FIELDS
+from sharnir.collision.collider import ANCHOR_FIELDS, HELD_FIELDS, PAIR_FIELDS, POINT_FIELDS, WORLD_FIELDS
 from sharnir.collision.describe import EVERYTHING
-from sharnir.collision.host_queries import FAR, Hits, Queries
+from sharnir.collision.host_queries import RAY_LENGTH, Hits, Queries
 from sharnir.core import summaries
 from sharnir.core.renamed import Former
 from sharnir.errors import SceneWarning, SimulationError, Spelled, StepWarning, callers_level
@@ -20,7 +20,7 @@ from sharnir.runtime.contact_arrays import ContactArrays
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
-TOUCHES = 1e-5  # m: bodies with a gap up to this touch, whether they push or not
+TOUCHING_DISTANCE = 1e-5  # m: bodies with a gap up to this touch, whether they push or not
 FULL = 0.75  # of the room for points, from which on more is made
 ROPE_KEPT = (  # of `rope.touch_data.RopeTouch`
     "kept_count", "kept_shape", "kept_state", "kept_n", "kept_impulse", "kept_pairs", "kept_a", "kept_b",
@@ -48,7 +48,7 @@ class ContactPoints(Spelled):
 
 @dataclass
 class Watched:
-    """Two bodies whose touch is told of."""
+    """Two bodies whose contact calls functions when it begins and ends."""
 
     bodies: frozenset[str]
     begin: Callable[[], None] | None
@@ -169,7 +169,7 @@ class ContactMonitor:
     def partners(self, name: str, world: int = 0) -> tuple[str, ...]:
         """Bodies that touch one."""
         found = self.points(world)
-        near = (found.gap <= TOUCHES) | (np.abs(found.force).sum(1) > 0)
+        near = (found.gap <= TOUCHING_DISTANCE) | (np.abs(found.force).sum(1) > 0)
         others = [*found.body_a[near & (found.body_b == name)], *found.body_b[near & (found.body_a == name)]]
         return tuple(dict.fromkeys(others))
 
@@ -188,7 +188,7 @@ class ContactMonitor:
     # ---- after a step ----
 
     def after(self) -> None:
-        """Tell of what began or ended; make room before there is too little of it."""
+        """Call functions for contacts that began or ended; make room before it runs out."""
         if self._count is not None and self._lost is not None:
             most, lost = (self._count[0], self._lost[0]) if len(self._count) == 1 else (self._count.max(), self._lost.max())
             if lost or most > self._full:
@@ -237,7 +237,7 @@ class ContactMonitor:
 
     def arrays(self) -> dict[str, Any]:
         """What the next step takes over from the last, by name."""
-        fields = (*WORLD_FIELDS, *POINT_FIELDS, *PAIR_FIELDS, *BODY_FIELDS, *HELD_FIELDS)
+        fields = (*WORLD_FIELDS, *POINT_FIELDS, *PAIR_FIELDS, *ANCHOR_FIELDS, *HELD_FIELDS)
         out = {f"contact.{n}": getattr(self._data, n) for n in fields}
         if self._ropes is not None:
             out |= {f"rope_contact.{n}": getattr(self._ropes, n) for n in ROPE_KEPT}
@@ -305,12 +305,14 @@ class ContactAccess:
 
     ray, cast = Former("ray_cast"), Former("shape_cast")
 
-    def ray_cast(self, origin: Any, direction: Any, length: Any = FAR, *, world: Any = 0, groups: int = EVERYTHING) -> Hits:
+    def ray_cast(
+        self, origin: Any, direction: Any, length: Any = RAY_LENGTH, *, world: Any = 0, groups: int = EVERYTHING
+    ) -> Hits:
         """What rays meet first (m, world axes), one or many at once: distance, body, point, normal."""
         return self._touch("ray_cast").queries.ray_cast(origin, direction, length, world=world, groups=groups)
 
     def shape_cast(
-        self, shape: Shape, position: Any, rotation: Any, direction: Any, length: Any = FAR, *, world: Any = 0,
+        self, shape: Shape, position: Any, rotation: Any, direction: Any, length: Any = RAY_LENGTH, *, world: Any = 0,
         groups: int = EVERYTHING,
     ) -> Hits:  # fmt: skip
         """What a shape meets first on its way, from one place or from many at once."""

@@ -14,6 +14,15 @@ from sharnir.model.model import DRIVE_WORDS
 Joint = Any  # the JointView; it stands a floor above, so that it is not named here
 
 
+def _command(what: str, doc: str, *kinds: type) -> Any:
+    """A command of a drive of the table, as a property."""
+
+    def put(self: TableDrive, value: Any) -> None:
+        self._say(what, np.round(as_numbers(value)) if what == "gear" else value, *kinds)
+
+    return property(lambda self: self._word(what, *kinds), put, doc=doc)
+
+
 class TableDrive(Bound):
     """Commands of a motor by its curve, an engine, a cylinder, a motor on a battery: limited to their range, said once."""
 
@@ -57,41 +66,13 @@ class TableDrive(Bound):
                 warnings.warn(words, StepWarning, stacklevel=callers_level())
             sim._commands.put("drive_command", DRIVE_WORDS * i + number, limited)
 
-    @property
-    def command(self) -> Any:
-        """−1 to 1: of a Motor's torque, a HydraulicCylinder's flow, a battery's voltage at a DCMotor."""
-        return self._word("command", Motor, HydraulicCylinder, DCMotor)
-
-    @command.setter
-    def command(self, value: Any) -> None:
-        self._say("command", value, Motor, HydraulicCylinder, DCMotor)
-
-    @property
-    def throttle(self) -> Any:
-        """0 to 1, of an Engine."""
-        return self._word("throttle", Engine)
-
-    @throttle.setter
-    def throttle(self, value: Any) -> None:
-        self._say("throttle", value, Engine)
-
-    @property
-    def engaged(self) -> Any:
-        """0 to 1: how far an Engine's clutch is let in."""
-        return self._word("engaged", Engine)
-
-    @engaged.setter
-    def engaged(self, value: Any) -> None:
-        self._say("engaged", value, Engine)
-
-    @property
-    def gear(self) -> Any:
-        """−1, 0 (none), 1, 2, … of an Engine's gearbox."""
-        return self._word("gear", Engine)
-
-    @gear.setter
-    def gear(self, value: Any) -> None:
-        self._say("gear", np.round(as_numbers(value)), Engine)
+    command = _command(
+        "command", "−1 to 1: of a Motor's torque, a HydraulicCylinder's flow, a battery's voltage at a DCMotor.",
+        Motor, HydraulicCylinder, DCMotor,
+    )  # fmt: skip
+    throttle = _command("throttle", "0 to 1, of an Engine.", Engine)
+    engaged = _command("engaged", "0 to 1: how far an Engine's clutch is let in.", Engine)
+    gear = _command("gear", "−1, 0 (none), 1, 2, … of an Engine's gearbox.", Engine)
 
     @property
     def engine_speed(self) -> Any:

@@ -10,16 +10,16 @@ import numpy as np
 from sharnir.core.strided import of_first
 from sharnir.engine.guard_data import (
     CAUSES,
-    COUNTS,
+    COUNT_ROWS,
     DIVERGED,
     ENERGY,
+    FAST_TURNS,
     FIGURE,
     OPEN_GAP,
-    SCALE,
     STOP,
-    SUMS,
-    TORN,
-    TURNS,
+    SUM_ROWS,
+    SUM_SCALE,
+    TORN_APART,
     VERDICTS,
     WHICH,
 )
@@ -72,14 +72,14 @@ class Health(Spelled):
 def health(sim: Owner) -> Health:
     """How the steps went since the start, the last `reset` or `restore`; of several worlds, arrays (worlds,)."""
     counts, sums = sim.solver._counts.numpy(), sim.solver._sums.numpy().astype(float)
-    rows: dict[str, np.ndarray] = {name: counts[i] for i, name in enumerate(COUNTS) if name in HEALTH}
-    rows |= {name: sums[i] for i, name in enumerate(SUMS) if name in HEALTH}
+    rows: dict[str, np.ndarray] = {name: counts[i] for i, name in enumerate(COUNT_ROWS) if name in HEALTH}
+    rows |= {name: sums[i] for i, name in enumerate(SUM_ROWS) if name in HEALTH}
     rows["failed"], rows["projected"] = sim._state.failed.numpy() != 0, sim._projected
     return Health(**{name: row[0].item() if sim.worlds == 1 else row.copy() for name, row in rows.items()})
 
 
 def failure(sim: Owner, code: int, seen: str) -> SimulationError:
-    """What a failed step is told by; `code` as in `State.failed`, `seen` what the guard saw."""
+    """How a failed step is reported; `code` as in `State.failed`, `seen` what the guard saw."""
     t = sim.time
     if code >= DIVERGED:
         return DivergenceError(
@@ -108,8 +108,8 @@ def failure(sim: Owner, code: int, seen: str) -> SimulationError:
 def sight(sim: Owner, bit: int, w: int = 0) -> str:
     """What the guard saw in a world."""
     counts, sums = sim.solver._counts.numpy()[:, w], sim.solver._sums.numpy()[:, w]
-    which, figure, scale = int(counts[WHICH]), float(sums[FIGURE]), float(sums[SCALE])
-    if bit in (TORN, OPEN_GAP):
+    which, figure, scale = int(counts[WHICH]), float(sums[FIGURE]), float(sums[SUM_SCALE])
+    if bit in (TORN_APART, OPEN_GAP):
         who = next((n for n, k in sim.model.joint_names.items() if k == which), None)
         if who is None:
             rope = list(sim._ropes)[which - len(sim.model.joint_names)]
@@ -121,7 +121,7 @@ def sight(sim: Owner, bit: int, w: int = 0) -> str:
         limit = f"expected at most {float(STOP) * scale:.3g} J, a fifth of the motion's {scale:.3g} J"
         return f"energy grew by {figure:.3g} J without any source ({limit})"
     who = next((n for n, k in sim.model.body_names.items() if k == which), "?")
-    if bit == TURNS:
+    if bit == FAST_TURNS:
         late = f"{100 * figure**2 / 12:.2g} %"
         return f"body {who!r} turns by {figure:.2g} rad per step; its angle lags by {late} (not with solver='sequential')"
     return f"body {who!r} moves at {figure:.3g} m/s, too fast for steps of {sim.dt:g} s"
@@ -140,7 +140,7 @@ AT_START = 50  # steps, in which overlaps and passed limits are those of the sta
 def trouble(sim: Owner, w: int = 0) -> str:
     """What persists in the results of a world's steps."""
     counts = sim.solver._counts.numpy()[:, w]
-    causes, steps, unmet = int(counts[CAUSES]), int(counts[0]), int(counts[COUNTS.index("not_converged")])
+    causes, steps, unmet = int(counts[CAUSES]), int(counts[0]), int(counts[COUNT_ROWS.index("not_converged")])
     what = " and ".join(WRONG[name] for bit, name in VERDICTS.items() if causes & bit)
     return f"{unmet} of {steps} steps did not converge: {what}"
 

@@ -17,14 +17,13 @@ from sharnir.model.actuators import Axis, DCMotor, Friction, Limit, Servo, per_a
 from sharnir.model.joint_setting import set_position, set_velocity
 from sharnir.model.model import command_values
 from sharnir.runtime import parameters
-from sharnir.runtime.arrays import memory, warn_beyond_limits
+from sharnir.runtime.arrays import READ_ALL, READ_PLACES, memory, warn_beyond_limits
 from sharnir.runtime.drive_views import TableDrive
 
 # The Simulation a view belongs to; it stands a floor above, so that it is not named here.
 Owner = Any
-NUMBER = (float, int)  # a tuple is quicker than a union
-FAR = 1e29  # m, rad, where a limit stands that was taken away: kernels forget none
-PLACES, ALL = 1, 2  # what of the joints has to be read
+PLAIN_NUMBER = (float, int)  # a tuple is quicker than a union
+NO_LIMIT_AT = 1e29  # m, rad, where a limit stands that was taken away: kernels forget none
 
 
 class JointView(Bound):
@@ -73,8 +72,8 @@ class JointView(Bound):
     @property
     def position(self) -> Any:
         """Coordinates, m and rad: a float, or (q_size,); angles count turns."""
-        if self._sim._read < PLACES:
-            self._sim._coordinates(PLACES)
+        if self._sim._read < READ_PLACES:
+            self._sim._coordinates(READ_PLACES)
         if self._one:
             return self._place[0]
         return self._axes(self._sim._moving.q, self._q)
@@ -119,7 +118,7 @@ class JointView(Bound):
     @property
     def velocity(self) -> Any:
         """Speeds, m/s and rad/s: a float, or (v_size,)."""
-        if self._sim._read < ALL:
+        if self._sim._read < READ_ALL:
             self._sim._coordinates()
         if self._one:
             return self._speed[0]
@@ -142,7 +141,7 @@ class JointView(Bound):
 
     @effort.setter
     def effort(self, value: Any) -> None:
-        if self._one and isinstance(value, NUMBER) and -inf < value < inf:
+        if self._one and isinstance(value, PLAIN_NUMBER) and -inf < value < inf:
             self._push[0] = value
         else:
             self._need_axis("effort")
@@ -272,7 +271,7 @@ class JointView(Bound):
         ends = []
         for name, side in (("lower", -inf), ("upper", inf)):
             values = parameters.axis_values(self._sim, self._i, name)
-            ends.append([np.where(np.abs(v) < FAR, v, side)[()] for v in values])
+            ends.append([np.where(np.abs(v) < NO_LIMIT_AT, v, side)[()] for v in values])
         return self._per_axis(list(zip(*ends, strict=True)))
 
     @limit.setter
@@ -297,7 +296,7 @@ class JointView(Bound):
             question = in_degrees(f"{who}: a limit", (*low, *high)) if turns else ""
             if question:
                 warnings.warn(question, SceneWarning, stacklevel=callers_level())
-            values = {"lower": np.maximum(low, -FAR), "upper": np.minimum(high, FAR)}
+            values = {"lower": np.maximum(low, -NO_LIMIT_AT), "upper": np.minimum(high, NO_LIMIT_AT)}
             if isinstance(given, Limit):
                 values["restitution"] = np.array([given.restitution])
             parameters.set_axis(self._sim, self._i, axis, values)
@@ -396,6 +395,20 @@ class JointView(Bound):
         return {name: both[i] for i, name in enumerate(names)}
 
 
+def _of_motor(name: str, doc: str, **bounds: Any) -> Any:
+    """A number of a drive's DC motor, as a property."""
+    return property(lambda self: self._motors(name), lambda self, value: self._motor(name, value, **bounds), doc=doc)
+
+
+def _gain(name: str, doc: str) -> Any:
+    """A gain of a drive's servo, as a property."""
+
+    def put(self: DriveView, value: Any) -> None:
+        self._set(f"servo_{name}", self._at_least_zero(name, value), Servo)
+
+    return property(lambda self: self._get(f"servo_{name}"), put, doc=doc)
+
+
 class DriveView(TableDrive):
     """The drive of a joint: a float, or (v_size,) where the joint has several free axes."""
 
@@ -439,7 +452,13 @@ class DriveView(TableDrive):
 
     @position.setter
     def position(self, value: Any) -> None:
-        if self._acts is not None and self._acts[0] and self._kp[0] > 0.0 and isinstance(value, NUMBER) and -inf < value < inf:
+        if (
+            self._acts is not None
+            and self._acts[0]
+            and self._kp[0] > 0.0
+            and isinstance(value, PLAIN_NUMBER)
+            and -inf < value < inf
+        ):
             self._position[0] = value
         else:
             self._set("servo_position", value, Servo, "kp")
@@ -451,7 +470,13 @@ class DriveView(TableDrive):
 
     @velocity.setter
     def velocity(self, value: Any) -> None:
-        if self._acts is not None and self._acts[0] and self._kd[0] > 0.0 and isinstance(value, NUMBER) and -inf < value < inf:
+        if (
+            self._acts is not None
+            and self._acts[0]
+            and self._kd[0] > 0.0
+            and isinstance(value, PLAIN_NUMBER)
+            and -inf < value < inf
+        ):
             self._velocity[0] = value
         else:
             self._set("servo_velocity", value, Servo, "kd")
@@ -463,29 +488,14 @@ class DriveView(TableDrive):
 
     @torque.setter
     def torque(self, value: Any) -> None:
-        if self._acts and self._acts[0] and isinstance(value, NUMBER) and -inf < value < inf:
+        if self._acts and self._acts[0] and isinstance(value, PLAIN_NUMBER) and -inf < value < inf:
             self._torque[0] = value
             self._joint._sim.solver.driven = True
         else:
             self._set("servo_torque", value, Servo)
 
-    @property
-    def kp(self) -> Any:
-        """Stiffness of the servo, N/m or N·m/rad."""
-        return self._get("servo_kp")
-
-    @kp.setter
-    def kp(self, value: Any) -> None:
-        self._set("servo_kp", self._at_least_zero("kp", value), Servo)
-
-    @property
-    def kd(self) -> Any:
-        """Damping of the servo, N·s/m or N·m·s."""
-        return self._get("servo_kd")
-
-    @kd.setter
-    def kd(self, value: Any) -> None:
-        self._set("servo_kd", self._at_least_zero("kd", value), Servo)
+    kp = _gain("kp", "Stiffness of the servo, N/m or N·m/rad.")
+    kd = _gain("kd", "Damping of the servo, N·s/m or N·m·s.")
 
     @property
     def max_force(self) -> Any:
@@ -529,65 +539,22 @@ class DriveView(TableDrive):
     def _motors(self, name: str) -> Any:
         return self._joint._per_axis(parameters.axis_values(self._joint._sim, self._joint._i, name))
 
-    @property
-    def resistance(self) -> Any:
-        """Ω of the motor; 0 where there is none; settable, for all worlds or one a world."""
-        return self._motors("resistance")
-
-    @resistance.setter
-    def resistance(self, value: Any) -> None:
-        self._motor("resistance", value, above=0.0)
-
-    @property
-    def inductance(self) -> Any:
-        """H of the motor; settable, for all worlds or one a world."""
-        return self._motors("inductance")
-
-    @inductance.setter
-    def inductance(self, value: Any) -> None:
-        self._motor("inductance", value, least=0.0)
-
-    @property
-    def torque_constant(self) -> Any:
-        """N·m/A, and V·s, of the motor; settable, for all worlds or one a world."""
-        return self._motors("torque_constant")
-
-    @torque_constant.setter
-    def torque_constant(self, value: Any) -> None:
-        self._motor("torque_constant", value, above=0.0)
-
-    @property
-    def gear_ratio(self) -> Any:
-        """Motor turns per turn (or radians per metre) of the joint; settable, for all worlds or one a world."""
-        return self._motors("gear_ratio")
-
-    @gear_ratio.setter
-    def gear_ratio(self, value: Any) -> None:
-        self._motor("gear_ratio", value)
-
-    @property
-    def efficiency(self) -> Any:
-        """Of the motor's gear, 0 to 1; settable, for all worlds or one a world."""
-        return self._motors("efficiency")
-
-    @efficiency.setter
-    def efficiency(self, value: Any) -> None:
-        self._motor("efficiency", value, above=0.0, most=1.0)
-
-    @property
-    def rotor_inertia(self) -> Any:
-        """kg·m² of the motor's rotor; settable, for all worlds or one a world."""
-        return self._motors("rotor_inertia")
-
-    @rotor_inertia.setter
-    def rotor_inertia(self, value: Any) -> None:
-        self._motor("rotor_inertia", value, least=0.0)
+    resistance = _of_motor(
+        "resistance", "Ω of the motor; 0 where there is none; settable, for all worlds or one a world.", above=0.0
+    )
+    inductance = _of_motor("inductance", "H of the motor; settable, for all worlds or one a world.", least=0.0)
+    torque_constant = _of_motor(
+        "torque_constant", "N·m/A, and V·s, of the motor; settable, for all worlds or one a world.", above=0.0
+    )
+    gear_ratio = _of_motor(
+        "gear_ratio", "Motor turns per turn (or radians per metre) of the joint; settable, for all worlds or one a world."
+    )
+    efficiency = _of_motor(
+        "efficiency", "Of the motor's gear, 0 to 1; settable, for all worlds or one a world.", above=0.0, most=1.0
+    )
+    rotor_inertia = _of_motor("rotor_inertia", "kg·m² of the motor's rotor; settable, for all worlds or one a world.", least=0.0)
 
     def _at_least_zero(self, what: str, value: Any) -> Any:
-        try:
-            numbers = np.asarray(value, float)
-        except (TypeError, ValueError):
-            numbers = np.array(np.nan)
-        if not np.all(numbers >= 0):
+        if not np.all(as_numbers(value) >= 0):
             raise SimulationError(f"joint {self._joint.name!r}: {what} is at least 0, got {value!r}")
         return value

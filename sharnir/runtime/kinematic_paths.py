@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import atan2, inf, sqrt
 from typing import Any
 
@@ -13,7 +15,7 @@ from sharnir.runtime.arrays import memory
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
-OFF = 2e-3  # by which the square of a quaternion's length may differ from 1
+LENGTH_TOLERANCE = 2e-3  # by which the square of a quaternion's length may differ from 1
 
 
 class Follower:
@@ -40,7 +42,7 @@ class Follower:
             x, y, z = place
             a, b, c, w = (0.0, 0.0, 0.0, 1.0) if turn is None else turn
             size = a * a + b * b + c * c + w * w
-            fine = -inf < x < inf and -inf < y < inf and -inf < z < inf and -OFF < size - 1.0 < OFF
+            fine = -inf < x < inf and -inf < y < inf and -inf < z < inf and -LENGTH_TOLERANCE < size - 1.0 < LENGTH_TOLERANCE
         except (TypeError, ValueError):
             fine = False
         if not fine:
@@ -77,3 +79,13 @@ class Follower:
         com = place + quat_rotate(new, np.broadcast_to(self._com, (len(new), 3)))
         sim._moving.put("velocity", i, (com - old) / dt)
         sim._moving.put("spin", i, quat_log(quat_multiply(new, quat_conjugate(now))) / dt)
+
+
+@contextmanager
+def without_paths(sim: Owner) -> Iterator[None]:
+    """Steps in which no body is led along its path, and no air pushes: a recording has what they commanded."""
+    followers, sim._paths = sim._paths, []
+    try:
+        yield
+    finally:
+        sim._paths = followers

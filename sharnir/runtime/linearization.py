@@ -18,13 +18,10 @@ from sharnir.model.joint_setting import disabled
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
 OF_JOINT = {
-    "effort": "effort",
-    "drive.position": "servo_position",
-    "drive.velocity": "servo_velocity",
-    "drive.voltage": "voltage",
-}
-AT_ONCE = 1e-3  # of the time of a step: currents that follow the voltage in less do so at once (`laws.axis.motor_decay`)
-OF_BODY = {"force": "push_f", "torque": "push_n"}
+    "effort": "effort", "drive.position": "servo_position", "drive.velocity": "servo_velocity", "drive.voltage": "voltage",
+}  # fmt: skip
+QUICK_CURRENT = 1e-3  # of the time of a step: currents that follow the voltage in less do so at once (`laws.axis.motor_decay`)
+BODY_INPUTS = {"force": "push_f", "torque": "push_n"}
 
 
 @dataclass(frozen=True)
@@ -100,9 +97,9 @@ class Linearizer:
         state = sim.state
         if sim._state.resting.numpy().any():  # what sleeps has no steps to differentiate
             sim.solver.wake(sim._state)
-        told = self.directions.follow()
-        if NOT_FOUND in told:
-            w = f" in world {int(np.flatnonzero(told == NOT_FOUND)[0])}" if sim.worlds > 1 else ""
+        marks = self.directions.follow()
+        if NOT_FOUND in marks:
+            w = f" in world {int(np.flatnonzero(marks == NOT_FOUND)[0])}" if sim.worlds > 1 else ""
             words = f"the next step does not converge as a whole{w}; take a smaller dt than {sim.dt:g} s"
             raise SimulationError(f"linearize: {words}")
         both = self.directions.results[self.where]
@@ -116,9 +113,9 @@ class Linearizer:
             both[:, :, own] = both[:, :, own] @ np.linalg.inv(before)
             both[:, own] = after @ both[:, own]
         if sim.worlds == 1:
-            both, stops = both[0], bool(told[0])
+            both, stops = both[0], bool(marks[0])
         else:
-            stops = told != 0
+            stops = marks != 0
         A, B = both[..., : 2 * self.n], both[..., 2 * self.n :]
         return Linearization(A, B, self.states, self.inputs, stops)
 
@@ -164,7 +161,7 @@ def speed_names(sim: Owner, links: Any) -> tuple[str, ...]:
 
 
 def efforts(sim: Owner, places: Sequence[Any]) -> list[str]:
-    """Inputs unless told: the efforts of all joints with one axis."""
+    """Inputs unless given: the efforts of all joints with one axis."""
     from sharnir.engine.tree.forest import ONE_AXIS
 
     kinds, single = sim.model.joint_kinds, {p.joint for p in places if p.kind in ONE_AXIS}
@@ -175,7 +172,7 @@ def columns_of(sim: Owner, places: Sequence[Any], inputs: Iterable[str]) -> list
     """Of each column: its name, its link, the field there, and the number of that."""
     m, out = sim.model, []
     for word in inputs:
-        parts = [part for part in (*OF_JOINT, *OF_BODY) if str(word).endswith("." + part)]
+        parts = [part for part in (*OF_JOINT, *BODY_INPUTS) if str(word).endswith("." + part)]
         name, part = (word[: -len(parts[0]) - 1], parts[0]) if parts else (str(word), "effort")
         if part in OF_JOINT:
             if name not in m.joint_names:
@@ -194,7 +191,7 @@ def columns_of(sim: Owner, places: Sequence[Any], inputs: Iterable[str]) -> list
             i = next((i for i, p in enumerate(places) if p.body == m.body_names[name] and not p.part), None)
             if i is None:
                 raise SimulationError(f"linearize: input {word!r}: body {name!r} does not move")
-            out += [(f"{name}.{part}[{axis}]", i, OF_BODY[part], axis) for axis in range(3)]
+            out += [(f"{name}.{part}[{axis}]", i, BODY_INPUTS[part], axis) for axis in range(3)]
     return out
 
 
@@ -220,7 +217,7 @@ def check_covered(sim: Owner) -> None:
         why = "specialize=True; leave it out"
     else:
         names, off = list(m.joint_names), disabled(m, sim.commands)
-        motors: Any = of_first(m.axes.inductance) > AT_ONCE * sim.dt * of_first(m.axes.resistance) if m.speeds else ()
+        motors: Any = of_first(m.axes.inductance) > QUICK_CURRENT * sim.dt * of_first(m.axes.resistance) if m.speeds else ()
         loads: Any = (sim.commands.friction_load.numpy() > 0).any(-1) if m.speeds else ()
         acts = sim.commands.acts.numpy().any(-1) if names else ()
         for k, name in enumerate(names):

@@ -21,9 +21,9 @@ from sharnir.errors import SimulationError, is_positive
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
-SHORT = {"q": "position", "qd": "velocity"}
-ENERGIES = {"energy": "total", "kinetic": "kinetic", "potential": "potential", "elastic": "elastic"}
-KINDS = ("joint", "body", "rope", "cable", "spring", "gear", "frame", "sensor", "sim")
+SHORT_WORDS = {"q": "position", "qd": "velocity"}
+ENERGY_WORDS = {"energy": "total", "kinetic": "kinetic", "potential": "potential", "elastic": "elastic"}
+LOGGED_KINDS = ("joint", "body", "rope", "cable", "spring", "gear", "frame", "sensor", "sim")
 
 
 class Values:
@@ -128,15 +128,19 @@ class Values:
 
 
 class Observer:
-    """Looks at a running simulation every few steps, from `with` to its end; it is told of steps before and after them."""
+    """Looks at a running simulation every few steps, from `with` to its end; it is called before and after steps."""
 
     __slots__ = ("_every", "_left", "_sim")
     _every: int
     _left: int
     _sim: Owner
 
-    def __enter__(self) -> Self:
+    def attach(self) -> None:
+        """Look from now on."""
         self._sim._logs.append(self)
+
+    def __enter__(self) -> Self:
+        self.attach()
         self.take()
         return self
 
@@ -204,12 +208,12 @@ def sources(sim: Owner, word: str) -> dict[str, Callable[[], Any]]:
     """The values that a word stands for, by full name."""
     head, _, value = word.rpartition(".") if isinstance(word, str) else ("", "", "")
     kind, _, pattern = head.partition("/")
-    if kind not in KINDS or (kind != "sim") == (not pattern):
-        raise SimulationError(f"record: {word!r} is no kind/name.value, such as 'joint/*.q'; kinds: {', '.join(KINDS)}")
+    if kind not in LOGGED_KINDS or (kind != "sim") == (not pattern):
+        raise SimulationError(f"record: {word!r} is no kind/name.value, such as 'joint/*.q'; kinds: {', '.join(LOGGED_KINDS)}")
     if kind == "sim":
-        if value not in ENERGIES:
-            raise SimulationError(f"record: sim has no {value!r} to record; allowed: {', '.join(ENERGIES)}")
-        return {word: lambda: getattr(sim.energy(), ENERGIES[value])}
+        if value not in ENERGY_WORDS:
+            raise SimulationError(f"record: sim has no {value!r} to record; allowed: {', '.join(ENERGY_WORDS)}")
+        return {word: lambda: getattr(sim.energy(), ENERGY_WORDS[value])}
     model = sim.model
     known: dict[str, Any] = {
         "joint": model.joint_names, "body": model.body_names, "spring": model.spring_names, "gear": model.gear_names,
@@ -221,12 +225,12 @@ def sources(sim: Owner, word: str) -> dict[str, Callable[[], Any]]:
     out: dict[str, Callable[[], Any]] = {}
     for name in names:
         view = getattr(sim, kind)(name)
-        field = present_name(view, SHORT.get(value, value) if kind == "joint" else value)
+        field = present_name(view, SHORT_WORDS.get(value, value) if kind == "joint" else value)
         readable = [n for n in dir(type(view)) if not n.startswith("_") and isinstance(getattr(type(view), n), property)]
         if field not in readable:
             raise SimulationError(f"record: {kind} {name!r} has no {value!r}; allowed: {', '.join(readable)}")
         out[f"{kind}/{name}.{value}"] = lambda view=view, field=field: plain(getattr(view, field))  # type: ignore[misc]
-        out[f"{kind}/{name}.{value}"]()  # tells now what cannot be read
+        out[f"{kind}/{name}.{value}"]()  # raises now if something cannot be read
     return out
 
 

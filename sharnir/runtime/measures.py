@@ -167,6 +167,12 @@ class Measures:
         return Momentum(sim._out(linear), sim._out(angular))
 
 
+def poses(sim: Owner, world: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of one world: frame origins (bodies, 3), m, rotations (bodies, 4) as x, y, z, w, and centres of mass (bodies, 3), m."""
+    turn, centre = (array.numpy()[:, world].astype(float) for array in (sim._state.rotation, sim._state.position))
+    return centre - quat_rotate(turn, sim.model.com), turn, centre
+
+
 class Looks:
     """Where the joints of a simulation stand (`kinematics.evaluate_joints`): arrays and the launch, made once."""
 

@@ -20,20 +20,20 @@ from sharnir.engine.rope.data import ROPE
 from sharnir.errors import SceneWarning, SimulationError, as_numbers, callers_level, reachable
 from sharnir.model.assembly import read_all, set_spin
 from sharnir.model.joint_setting import MOVED, set_position
-from sharnir.model.joint_types import FRAMES
+from sharnir.model.joint_types import FRAME_FIELDS
 from sharnir.model.model import DYNAMIC, Model
 from sharnir.runtime import snapshots
-from sharnir.scene.joint_placement import FAR
+from sharnir.scene.joint_placement import FAR_ANCHOR
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
-MOTOR = ("resistance", "inductance", "torque_constant", "gear_ratio", "efficiency", "rotor_inertia")
+MOTOR_FIELDS = ("resistance", "inductance", "torque_constant", "gear_ratio", "efficiency", "rotor_inertia")
 
 
 def owned(model: Model) -> Model:
     """A model with tables of its own: what one simulation changes is not seen by others."""
     copies = {name: _copy(getattr(model, name), model) for name in ("bodies", "axes", "springs")}
-    copies |= {"joints": _copy(model.joints, model, FRAMES), "com": model.com.copy()}
+    copies |= {"joints": _copy(model.joints, model, FRAME_FIELDS), "com": model.com.copy()}
     if int(model.drives.count):
         copies["drives"] = _copy(model.drives, model, ("joints",))
         copies["drives"].joints = copies["joints"]
@@ -99,7 +99,7 @@ def checked(
 
 
 def write(sim: Owner, struct: Any, name: str, row: int, values: np.ndarray) -> None:
-    """Give a row of a table values (1 or worlds, …); solvers are told."""
+    """Give a row of a table values (1 or worlds, …); the solver takes it up."""
     array = getattr(struct, name)
     with LOCK:
         sim._settled()  # with what acted in the step that led here
@@ -107,11 +107,11 @@ def write(sim: Owner, struct: Any, name: str, row: int, values: np.ndarray) -> N
         if new is not array:
             setattr(struct, name, new)
             sim._rebuild()
-    told(sim)
+    note_change(sim)
 
 
-def told(sim: Owner) -> None:
-    """What was changed may give energy; the next step has half a kick of the old values, half of the new."""
+def note_change(sim: Owner) -> None:
+    """After a parameter was changed: it may give energy, and the next step has half a kick of the old values, half of the new."""
     sim.solver.begin_anew(sim.state)
     sim.solver.wake(sim.state)
     sim._versions[1] += 1
@@ -165,7 +165,7 @@ def _keep_spin(sim: Owner, body: int, change: Any) -> None:
         change()
         view._put_spin(spin)
         sim._rebuild()
-    told(sim)
+    note_change(sim)
 
 
 # ---- points on bodies, the same in all worlds ----
@@ -345,7 +345,7 @@ def _place_of(
             name = next(n for n, k in sim.model.body_names.items() if k == b)
             raise SimulationError(f"{who}: body {name!r} is a point mass, and a joint holds it at its centre only, got at={at!r}")
     far = arms(points).min(0)
-    if max(widths) < inf and far.max() > FAR:
+    if max(widths) < inf and far.max() > FAR_ANCHOR:
         worst, names = int(far.argmax()), {b: n for n, b in sim.model.body_names.items()}
         each = " and ".join(
             f"{arm * w:.3g} m from body {names[b]!r} ({w:.3g} m wide)"
@@ -387,11 +387,11 @@ def _in_both(
         shift(*points)
         for array, values in zip(tied, points, strict=True):
             strided.put(array, values)
-        if snapshots.FRAMES[0] in start:
-            shift(start[snapshots.FRAMES[0]], start[snapshots.FRAMES[2]])
+        if snapshots.FRAME_NAMES[0] in start:
+            shift(start[snapshots.FRAME_NAMES[0]], start[snapshots.FRAME_NAMES[2]])
         sim._start = start
         sim._rebuild()
-    told(sim)
+    note_change(sim)
     sim.changed()
 
 
@@ -436,7 +436,7 @@ VARIED: dict[str, list[tuple[str, str, int]]] = {
     "kd": [("control", "servo_kd", 1)],
     "gravity": [],
 }
-TOGETHER = ("mass", "friction")  # one factor for all fields
+ONE_FACTOR = ("mass", "friction")  # one factor for all fields
 
 
 class Draw:
@@ -471,7 +471,7 @@ def randomize(sim: Owner, seed: int, spreads: dict[str, float], among: tuple[int
             _vary(sim, what, spreads[what], draw)
         sim._rebuild()
         set_spin(sim.model, sim._state, spin)
-    told(sim)
+    note_change(sim)
     sim.changed()
 
 
@@ -487,7 +487,7 @@ def _vary(sim: Owner, what: str, spread: float, draw: Draw) -> None:
         nominal = sim._nominal.get(f"{where}.{name}")
         if nominal is None or not len(nominal):
             continue
-        if drawn is None or what not in TOGETHER:
+        if drawn is None or what not in ONE_FACTOR:
             drawn = draw(len(nominal))
             if where == "bodies":
                 drawn[model.bodies.motion.numpy() != DYNAMIC] = 0.0

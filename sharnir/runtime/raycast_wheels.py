@@ -1,4 +1,4 @@
-"""Cast wheels of a running simulation: what they do, and what they are told."""
+"""Raycast wheels of a running simulation: their state and their commands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from sharnir.errors import SimulationError, as_numbers
 from sharnir.model.model import CAST_WORDS
 
-WORDS = ("torque", "velocity", "kd", "max_force", "brake")
+COMMAND_WORDS = ("torque", "velocity", "kd", "max_force", "brake")
 
 
 def wheel(sim: Any, name: str) -> CastWheel:
@@ -18,6 +18,11 @@ def wheel(sim: Any, name: str) -> CastWheel:
     if name not in names:
         raise SimulationError(f"no raycast wheel is named {name!r}; known: {', '.join(map(repr, names)) or 'none'}")
     return CastWheel(sim, names.index(name), name)
+
+
+def _command(word: str, unit: str, doc: str, least: float = -np.inf) -> Any:
+    """A command of a raycast wheel, as a property."""
+    return property(lambda self: self._word(word), lambda self, value: self._say(word, unit, value, least), doc=doc)
 
 
 class CastWheel:
@@ -55,35 +60,12 @@ class CastWheel:
         return given
 
     def _word(self, word: str) -> Any:
-        return self._sim._out(np.array(self._sim._commands.drive_command[self._command + WORDS.index(word)], float))
+        return self._sim._out(np.array(self._sim._commands.drive_command[self._command + COMMAND_WORDS.index(word)], float))
 
-    def _say(self, word: str, unit: str, value: Any, least: float = -np.inf) -> None:
+    def _say(self, word: str, unit: str, value: Any, least: float) -> None:
         given = self._checked(f"{word} ({unit})", value, least)
-        self._sim._commands.put("drive_command", self._command + WORDS.index(word), given)
+        self._sim._commands.put("drive_command", self._command + COMMAND_WORDS.index(word), given)
 
-    @property
-    def torque(self) -> Any:
-        """N·m of its drive, besides what holds its speed; settable."""
-        return self._word("torque")
-
-    @torque.setter
-    def torque(self, value: Any) -> None:
-        self._say("torque", "N·m", value)
-
-    @property
-    def velocity(self) -> Any:
-        """rad/s, that its drive holds; settable."""
-        return self._word("velocity")
-
-    @velocity.setter
-    def velocity(self, value: Any) -> None:
-        self._say("velocity", "rad/s", value)
-
-    @property
-    def brake(self) -> Any:
-        """N·m, at which it holds; settable."""
-        return self._word("brake")
-
-    @brake.setter
-    def brake(self, value: Any) -> None:
-        self._say("brake", "N·m", value, 0.0)
+    torque = _command("torque", "N·m", "N·m of its drive, besides what holds its speed; settable.")
+    velocity = _command("velocity", "rad/s", "rad/s, that its drive holds; settable.")
+    brake = _command("brake", "N·m", "N·m, at which it holds; settable.", 0.0)

@@ -24,27 +24,28 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.core.graphs import LOCK
 from sharnir.errors import SceneError, SceneWarning, SimulationError, is_positive
 from sharnir.io import mcap, ros
-from sharnir.io.frames import Camera
 from sharnir.model.model import CONTROL_FIELDS, STATE_FIELDS
 from sharnir.model.rope_state import ROPE_CONTROL_FIELDS, ROPE_STATE_FIELDS
 from sharnir.runtime import checkpoint, snapshots
+from sharnir.runtime.frame_camera import Camera
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
 FLUSH = 0.04  # s of the wall clock between chunks
 # steps made in one go; their iterations: 0 as many as it took, above a cap, below those that a budget left; checks
 # of these steps; and whether the state was read before them, which may change them by rounding
-STEPS = np.dtype([("steps", "<u4"), ("cap", "<i4"), ("read", "<u2"), ("checks", "<u2", 6)])
+STEP_ROWS = np.dtype([("steps", "<u4"), ("cap", "<i4"), ("read", "<u2"), ("checks", "<u2", 6)])
 QUANTITIES = ("position of bodies", "rotation of bodies", "velocity of bodies", "angular momentum of bodies", "points of ropes",
               "velocity of ropes")  # fmt: skip
-CONTROLS = ("sharnir.Inputs", "jsonschema", json.dumps({"type": "object", "additionalProperties": {"type": "number"}}))
-SENSORS = ("sharnir.Sensors", "jsonschema", json.dumps({"type": "object", "additionalProperties": {"type": "array"}}))
-EVENTS = ("sharnir.Event", "jsonschema", json.dumps({"type": "object", "properties": {
+INPUT_SCHEMA = ("sharnir.Inputs", "jsonschema", json.dumps({"type": "object", "additionalProperties": {"type": "number"}}))
+SENSOR_SCHEMA = ("sharnir.Sensors", "jsonschema", json.dumps({"type": "object", "additionalProperties": {"type": "array"}}))
+EVENT_SCHEMA = ("sharnir.Event", "jsonschema", json.dumps({"type": "object", "properties": {
     "time": {"type": "number"}, "kind": {"type": "string"}, "name": {"type": "string"}, "by": {"type": "string"}}}))  # fmt: skip
-STEP = struct.Struct("<IiH6H")  # one of them
-DELTA, WHOLE = 0, 1
+STEP_RECORD = struct.Struct("<IiH6H")  # one of them
+KIND_DELTA, KIND_WHOLE = 0, 1
 MAX_EVERY = 1_000_000  # steps that are made in one go
 COMMAND = struct.Struct("<QBBHI")  # before which step, kind, whether velocities stood at the pose, words
 
@@ -74,6 +75,27 @@ class Memory:
         self.spans = [  # of the commands: compared before every step
             slice(int(a), int(b)) for a, b in np.flatnonzero(np.diff(self.command, prepend=False, append=False)).reshape(-1, 2)
         ]
+
+    def change(self, sim: Owner, where: np.ndarray, values: np.ndarray, at_pose: bool, who: str) -> None:
+        """Change words as a user did; where whole numbers would then be out of range, nothing is changed."""
+        if at_pose:
+            sim.state  # noqa: B018  velocities were those of the pose when it was changed
+        with LOCK:
+            commands = sim._commands
+            acted = [commands.acts.copy(), commands.enabled.copy(), commands.friction_load > 0]
+            before = self.words[where]
+            self.words[where] = values
+            if self.whole[where].any():
+                try:
+                    snapshots.check_whole_numbers(sim, snapshots.values_of(sim))
+                except SimulationError as error:
+                    self.words[where] = before
+                    raise SimulationError(f"{who}: is damaged: {error}") from None
+            acts = [commands.acts, commands.enabled, commands.friction_load > 0]
+            if any((a != b).any() for a, b in zip(acted, acts, strict=True)):
+                sim._acts_changed()
+            sim.changed()
+            sim._forced = True
 
 
 class Checks:
@@ -168,11 +190,11 @@ class Recorder:
             w.add_attachment("scene.toml", "application/toml", scene.encode(), self._start)
         self._tf, self._joints = ros.transforms(names[0]), ros.joint_states(joints)
         self._channels = {
-            "tf": w.add_channel("/tf", "cdr", ros.TF), "joints": w.add_channel("/joint_states", "cdr", ros.JOINTS),
+            "tf": w.add_channel("/tf", "cdr", ros.TF), "joints": w.add_channel("/joint_states", "cdr", ros.JOINT_STATE),
             "ropes": w.add_channel("/ropes", "cdr", ros.MARKERS), "bodies": w.add_channel("/bodies", "cdr", ros.MARKERS),
             "steps": w.add_channel("/sharnir/steps", "sharnir"), "commands": w.add_channel("/sharnir/commands", "sharnir"),
-            "key": w.add_channel("/sharnir/key", "sharnir"), "controls": w.add_channel("/controls", "json", CONTROLS),
-            "events": w.add_channel("/events", "json", EVENTS), "sensors": w.add_channel("/sensors", "json", SENSORS),
+            "key": w.add_channel("/sharnir/key", "sharnir"), "controls": w.add_channel("/controls", "json", INPUT_SCHEMA),
+            "events": w.add_channel("/events", "json", EVENT_SCHEMA), "sensors": w.add_channel("/sensors", "json", SENSOR_SCHEMA),
         }  # fmt: skip
         model = sim.model
         looks = [model.visuals.get(i, shape) for i, shape in enumerate(model.shapes)][1:]
@@ -208,7 +230,7 @@ class Recorder:
             self._drain()
             self._writer.close()
             self._stream.close()
-        except OSError as error:  # a full disk: told at the end, the simulation goes on
+        except OSError as error:  # a full disk: reported at the end; the simulation continues
             self._error = error
             self._queue.clear()
 
@@ -232,7 +254,7 @@ class Recorder:
         since, passed = self._elapsed
         return self._start + int(round(1e9 * (passed + (self.steps - since) * self._given[0])))
 
-    # ---- told by the simulation ----
+    # ---- called by the simulation ----
 
     def due(self) -> int:
         """Steps until the next poses are kept."""
@@ -275,7 +297,7 @@ class Recorder:
         """So many steps were made."""
         self.steps += steps
         cap = -max(1, int(self._counted[0])) if self._cap < 0 else self._cap
-        self._groups.append(STEP.pack(steps, cap, self._read_first, *self._checks.now()))
+        self._groups.append(STEP_RECORD.pack(steps, cap, self._read_first, *self._checks.now()))
         np.copyto(self._reference, self._memory.words)
         if self.steps % self._every == 0:
             self._show()
@@ -292,7 +314,7 @@ class Recorder:
         self._close_groups()
         values = self._memory.words[where]
         at_pose = self._sim._at_pose and not self._sim.solver.at_pose
-        head = COMMAND.pack(self.steps, DELTA, int(at_pose), 0, len(where))
+        head = COMMAND.pack(self.steps, KIND_DELTA, int(at_pose), 0, len(where))
         self._put("commands", head + where.astype("<u4").tobytes() + values.tobytes())
 
     def _take_whole(self) -> None:
@@ -300,7 +322,7 @@ class Recorder:
         self._close_groups()
         self._elapsed = self.steps, self._elapsed[1] + (self.steps - self._elapsed[0]) * self._given[0]
         self._take_note()
-        self._put_all("commands", COMMAND.pack(self.steps, WHOLE, 0, 0, 0))
+        self._put_all("commands", COMMAND.pack(self.steps, KIND_WHOLE, 0, 0, 0))
         self._dirty = False
 
     def _take_note(self) -> None:

@@ -11,12 +11,12 @@ from sharnir.core.renamed import Former
 from sharnir.core.spatial import quat_conjugate, quat_exp, quat_multiply
 from sharnir.core.strided import columns
 from sharnir.engine.rope.build import HALF_TURN
-from sharnir.errors import LARGEST, Bound, SimulationError, reachable
+from sharnir.errors import LARGEST_STATE, Bound, SimulationError, as_numbers, reachable
 from sharnir.runtime import parameters
 
 # The Simulation a view belongs to; it stands a floor above, so that it is not named here.
 Owner = Any
-LINEAR = 2.0 * np.pi / 3.0
+LINEAR_ANGLE = 2.0 * np.pi / 3.0
 
 
 def tangents(q: np.ndarray) -> np.ndarray:
@@ -27,8 +27,8 @@ def tangents(q: np.ndarray) -> np.ndarray:
 
 def bend_size(x: np.ndarray) -> np.ndarray:
     """What angles of 0 … π count for in the energy of bend and twist (`rope.bend`)."""
-    over = np.maximum(x - LINEAR, 0.0)
-    return np.asarray(x - 0.5 * over**2 / (np.pi - LINEAR))
+    over = np.maximum(x - LINEAR_ANGLE, 0.0)
+    return np.asarray(x - 0.5 * over**2 / (np.pi - LINEAR_ANGLE))
 
 
 def bend_and_twist(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -119,6 +119,25 @@ def rope_momentum(sim: Owner, k: int) -> tuple[np.ndarray, np.ndarray]:
         linear[w] = p.sum(0)
         angular[w] = np.cross(s.position[at, w].astype(float), p).sum(0) + own.sum(0)
     return linear, angular
+
+
+def _of_rope(what: str, doc: str, name: str = "") -> Any:
+    """A number of a rope, as a property; `name`: that of the table, where it is another."""
+    name = name or what
+
+    def get(self: RopeView) -> Any:
+        values = columns(getattr(self._sim.model.ropes.table, name))[self._k]
+        if self._sim.worlds == 1:
+            return float(values[0])
+        return np.repeat(values, self._sim.worlds) if len(values) == 1 else values
+
+    def put(self: RopeView, value: Any) -> None:
+        given = self._sim._in(value, 1, f"rope {self.name!r}", what)[:, 0]
+        if np.any(given < 0):
+            raise SimulationError(f"rope {self.name!r}: {what} is at least 0, got {value!r}")
+        parameters.write(self._sim, self._sim.model.ropes.table, name, self._k, given)
+
+    return property(get, put, doc=doc)
 
 
 class RopeView(Bound):
@@ -306,53 +325,14 @@ class RopeView(Bound):
             raise SimulationError(f"rope {self.name!r} is wound by joint {joint!r}: its length follows from that joint's angle")
         return described
 
-    def _parameter(self, name: str) -> Any:
-        values = columns(getattr(self._sim.model.ropes.table, name))[self._k]
-        if self._sim.worlds == 1:
-            return float(values[0])
-        return np.repeat(values, self._sim.worlds) if len(values) == 1 else values
-
-    def _set_parameter(self, name: str, what: str, value: Any) -> None:
-        given = self._sim._in(value, 1, f"rope {self.name!r}", what)[:, 0]
-        if np.any(given < 0):
-            raise SimulationError(f"rope {self.name!r}: {what} is at least 0, got {value!r}")
-        parameters.write(self._sim, self._sim.model.ropes.table, name, self._k, given)
-
-    @property
-    def EI(self) -> Any:
-        """N·m², bending stiffness; settable, for all worlds or one a world."""
-        return self._parameter("EI")
-
-    @EI.setter
-    def EI(self, value: Any) -> None:
-        self._set_parameter("EI", "EI", value)
-
-    @property
-    def GJ(self) -> Any:
-        """N·m², torsional stiffness; settable, for all worlds or one a world."""
-        return self._parameter("GJ")
-
-    @GJ.setter
-    def GJ(self, value: Any) -> None:
-        self._set_parameter("GJ", "GJ", value)
-
-    @property
-    def damping(self) -> Any:
-        """s, how long bend and twist lag behind their moments; settable, for all worlds or one a world."""
-        return self._parameter("damping")
-
-    @damping.setter
-    def damping(self, value: Any) -> None:
-        self._set_parameter("damping", "damping", value)
-
-    @property
-    def breaking_load(self) -> Any:
-        """N, at which an element tears; 1e30 where it does not; settable, for all worlds or one a world."""
-        return self._parameter("strength")
-
-    @breaking_load.setter
-    def breaking_load(self, value: Any) -> None:
-        self._set_parameter("strength", "breaking_load", value)
+    EI = _of_rope("EI", "N·m², bending stiffness; settable, for all worlds or one a world.")
+    GJ = _of_rope("GJ", "N·m², torsional stiffness; settable, for all worlds or one a world.")
+    damping = _of_rope("damping", "s, how long bend and twist lag behind their moments; settable, for all worlds or one a world.")
+    breaking_load = _of_rope(
+        "breaking_load",
+        "N, at which an element tears; 1e30 where it does not; settable, for all worlds or one a world.",
+        "strength",
+    )
 
     @property
     def broken(self) -> Any:
@@ -394,10 +374,7 @@ class RopeView(Bound):
         counts = self._now.segments[self._k] + more
         at = int(self._sim.model.ropes.first[self._k])
         values, worlds = array.numpy(), self._sim.worlds
-        try:
-            given = np.asarray(value, float)
-        except (TypeError, ValueError):
-            given = np.array(np.nan)
+        given = as_numbers(value)
         for w, n in enumerate(counts):
             mine = given[w % len(given)] if given.ndim == 3 and len(given) in (1, worlds) else given
             if mine.shape not in ((3,), (1, 3), (n, 3)) or not np.all(np.isfinite(mine)):
@@ -407,7 +384,9 @@ class RopeView(Bound):
                 got = repr(value) if np.size(given) < 10 else f"shape {given.shape}"
                 raise SimulationError(f"rope {self.name!r}: {what} is {allowed}, got {got}")
             if not reachable(mine):
-                raise SimulationError(f"rope {self.name!r}: {what} is at most {LARGEST:g} in size, got {np.abs(mine).max():g}")
+                raise SimulationError(
+                    f"rope {self.name!r}: {what} is at most {LARGEST_STATE:g} in size, got {np.abs(mine).max():g}"
+                )
             rows = np.broadcast_to(mine, (n, 3))
             values[at : at + n, w] = rows[::-1] if self._flipped else rows
         if not self._sim._on_cpu:

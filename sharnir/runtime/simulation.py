@@ -28,7 +28,7 @@ from sharnir.engine.articulated.solver import TreeSolver
 from sharnir.engine.base import Report
 from sharnir.engine.choice import asked_for, begin_early, chosen
 from sharnir.errors import (
-    LARGEST,
+    LARGEST_STATE,
     OF_SIMULATIONS,
     ArgumentError,
     Bound,
@@ -36,6 +36,7 @@ from sharnir.errors import (
     SceneWarning,
     SimulationError,
     Views,
+    as_numbers,
     callers_level,
     is_positive,
     named,
@@ -44,7 +45,7 @@ from sharnir.errors import (
 from sharnir.model import assembly
 from sharnir.model.model import Model, State
 from sharnir.runtime import health, snapshots
-from sharnir.runtime.arrays import ArrayAccess, Host, Idle, Lent, Targets, memory
+from sharnir.runtime.arrays import READ_ALL, READ_NOTHING, READ_PLACES, ArrayAccess, Host, Idle, Lent, Targets, memory
 from sharnir.runtime.cable_views import CableView
 from sharnir.runtime.checkpoint import content
 from sharnir.runtime.checkpointing import CheckpointAccess
@@ -73,7 +74,6 @@ if TYPE_CHECKING:
     from sharnir.view.video import Video
     from sharnir.view.viewer import Viewer
 
-NOTHING, PLACES, ALL = 0, 1, 2  # what of the joints was read since the last change
 ON_DIVERGENCE = ("raise", "warn", "ignore")
 LONG_STEP = 1.0  # s, from which on milliseconds may be meant
 HEARD = 0.05  # s, after which at the latest Python is heard in a long call
@@ -102,58 +102,12 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
     """
 
     __slots__ = (
-        "__weakref__",
-        "_air",
-        "_at_pose",
-        "_bodies",
-        "_bodies_lent",
-        "_cables",
-        "_clock",
-        "_commands",
-        "_contact_monitor",
-        "_content",
-        "_epoch",
-        "_forced",
-        "_gears",
-        "_gravities",
-        "_idle",
-        "_images",
-        "_inputs",
-        "_joints",
-        "_known",
-        "_lent",
-        "_linearizer",
-        "_logs",
-        "_looks",
-        "_measures",
-        "_modified",
-        "_moving",
-        "_nominal",
-        "_on_cpu",
-        "_on_divergence",
-        "_pace",
-        "_paths",
-        "_projected",
-        "_read",
-        "_reader",
-        "_recorder",
-        "_rope_commands",
-        "_rope_moving",
-        "_ropes",
-        "_sensors",
-        "_shown",
-        "_springs",
-        "_start",
-        "_state",
-        "_target",
-        "_transaction",
-        "_versions",
-        "_views",
-        "commands",
-        "model",
-        "solver",
-        "solver_name",
-        "worlds",
+        "__weakref__", "_air", "_at_pose", "_bodies", "_bodies_lent", "_cables", "_clock", "_commands", "_contact_monitor",
+        "_content", "_epoch", "_forced", "_gears", "_gravities", "_idle", "_images", "_inputs", "_joints", "_known", "_lent",
+        "_linearizer", "_logs", "_looks", "_measures", "_modified", "_moving", "_nominal", "_on_cpu", "_on_divergence",
+        "_pace", "_paths", "_projected", "_read", "_reader", "_recorder", "_rope_commands", "_rope_moving", "_ropes",
+        "_sensors", "_shown", "_springs", "_start", "_state", "_target", "_transaction", "_versions", "_views", "commands",
+        "model", "solver", "solver_name", "worlds",
     )  # fmt: skip
 
     __signature__ = OfInit()
@@ -240,10 +194,10 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         self.solver.strict.fill_(int(on_divergence == "raise"))
         self._modified, self._forced = True, False  # whether the state was changed, or forces were set, since the last step
         # whether arrays of bodies are lent, and which of the joints' coordinates and speeds in the state are those of now
-        self._bodies_lent, self._read, self._known = False, NOTHING, NOTHING
+        self._bodies_lent, self._read, self._known = False, READ_NOTHING, READ_NOTHING
         self._lent: list[Lent] = []  # arrays that a user may write
-        self._logs: list[Any] = []  # what is told of every step: recordings and videos
-        self._recorder: Any = None  # the one of them that is told when the state is read
+        self._logs: list[Any] = []  # recordings and videos, called at every step
+        self._recorder: Any = None  # the one of them that is called when the state is read
         self._versions = [0, 0]  # how often the state was changed from outside, and parameters were or all of it was put back
         self._pace = 0.0  # s, that a step took of late
         self._epoch = 0.0  # s, at which the device's clock began: steps do not depend on what a user calls the time
@@ -361,7 +315,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         for follower in self._paths:
             follower.lead(t, dt)
         self._modified = self._forced = True
-        self._read = self._known = NOTHING
+        self._read = self._known = READ_NOTHING
 
     def run(self, duration: float, progress: bool | Callable[[float], None] = False) -> Report:
         """Advance by a time in s (the nearest whole number of steps); `progress` shows a bar, or is called with the time."""
@@ -465,8 +419,8 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
                     self.solver.read_pose(self._state, self.commands)
             else:
                 self.solver.read_pose(self._state, self.commands)
-            self._known = min(self._known, PLACES)
-            self._read = min(self._read, PLACES)
+            self._known = min(self._known, READ_PLACES)
+            self._read = min(self._read, READ_PLACES)
             if self._lent:
                 self._take()
             if self._recorder is not None:
@@ -516,10 +470,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
 
     @gravity.setter
     def gravity(self, value: Any) -> None:
-        try:
-            g = np.asarray(value, float)
-        except (TypeError, ValueError):
-            g = np.full(3, np.nan)
+        g = as_numbers(value)
         if g.shape not in ((3,), (self.worlds, 3)) or not np.all(np.isfinite(g)):
             each = f", or three a world ({self.worlds})" if self.worlds > 1 else ""
             raise SimulationError(f"gravity is three finite numbers in m/s²{each}, got {value!r}")
@@ -566,12 +517,12 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
             self._look()
         self._modified = True
         self._versions[0] += 1
-        self._read = self._known = NOTHING
+        self._read = self._known = READ_NOTHING
 
     def _keep_known(self, known: int) -> None:
         """After some worlds were changed, coordinates and all: what was read of the others holds."""
         self._known = known
-        self._read = NOTHING if self._bodies_lent else known
+        self._read = READ_NOTHING if self._bodies_lent else known
 
     def health(self) -> Health:
         """How the steps went since the start, the last `reset` or `restore`; of several worlds, arrays (worlds,)."""
@@ -688,7 +639,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         return first.copy().view(Reading) if isinstance(first, np.ndarray) else float(first)
 
     def _in(self, value: Any, size: int, who: str, what: str, state: bool = False) -> np.ndarray:
-        """A user's value as (worlds, size), finite; a position, an angle or a speed (`state`) is not beyond `LARGEST` either."""
+        """A user's value as (worlds, size), finite; a `state` (position, angle, speed) is at most `LARGEST_STATE` in size."""
         try:
             v = np.asarray(value, float)
         except (TypeError, ValueError):
@@ -699,7 +650,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
             each, got = " a world" * (self.worlds > 1), np.asarray(value).tolist()
             raise SimulationError(f"{who}: {what} is {size} finite number{'s' * (size > 1)}{each}, got {got}")
         if state and not reachable(v):
-            raise SimulationError(f"{who}: {what} is at most {LARGEST:g} in size, got {np.asarray(value).tolist()}")
+            raise SimulationError(f"{who}: {what} is at most {LARGEST_STATE:g} in size, got {np.asarray(value).tolist()}")
         return np.broadcast_to(v, (self.worlds, size)).copy()
 
     def _acts_changed(self) -> None:
@@ -713,7 +664,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
 
     def _begin_looking(self) -> None:
         """From now on arrays of the bodies may be written: what was read counts until somebody looked."""
-        self._read, self._bodies_lent = NOTHING, True
+        self._read, self._bodies_lent = READ_NOTHING, True
 
     def _efforts_changed(self, _before: bytes = b"") -> None:
         self._forced = True
@@ -726,15 +677,15 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
             self.state  # noqa: B018
         return self._moving
 
-    def _coordinates(self, wanted: int = ALL) -> None:
+    def _coordinates(self, wanted: int = READ_ALL) -> None:
         """Bring the joints' coordinates, and if they are wanted their speeds, up to date, once after each change."""
         if self._lent:
             self._look()
         if self._known < wanted:
-            if wanted == ALL and not self._at_pose:
+            if wanted == READ_ALL and not self._at_pose:
                 self.state  # noqa: B018
             if self.model.joint_kinds:
                 self._reader()
-            self._known = ALL if self._at_pose else PLACES
+            self._known = READ_ALL if self._at_pose else READ_PLACES
         if not self._bodies_lent:
             self._read = self._known

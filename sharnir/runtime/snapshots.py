@@ -42,8 +42,8 @@ CARRIED = tuple(f"state.{name}" for name in (*OWNED, "stagger", "history", "idle
     )
 )  # fmt: skip
 """Arrays with what one step hands to the next: their meaning depends on the solver, and zeros begin a motion anew."""
-# (joints, worlds, …) where joints sit on their parents and children, once a joint was attached; in the order of `joints.FRAMES`
-FRAMES = ("joint.point", "joint.frame", "joint.child_point", "joint.child_frame")
+# (joints, worlds, …) where joints sit on their parents and children, once a joint was attached; in the order of `joint_types`
+FRAME_NAMES = ("joint.point", "joint.frame", "joint.child_point", "joint.child_frame")
 
 
 class Columns:
@@ -175,7 +175,7 @@ def forget_rows(sim: Owner) -> None:
 
 def frames_of(sim: Owner) -> tuple[Any, ...]:
     """Where joints sit on their parents and children: tables of points and of frames."""
-    return tuple(getattr(sim.model.joints, name) for name in joint_types.FRAMES)
+    return tuple(getattr(sim.model.joints, name) for name in joint_types.FRAME_FIELDS)
 
 
 def frames_vary(sim: Owner) -> bool:
@@ -188,7 +188,7 @@ def vary_frames(sim: Owner) -> None:
     if frames_vary(sim):
         return
     t, model = sim.model.joints, sim.model
-    for kept, name in zip(FRAMES, joint_types.FRAMES, strict=True):
+    for kept, name in zip(FRAME_NAMES, joint_types.FRAME_FIELDS, strict=True):
         array = getattr(t, name)
         values = np.repeat(tables.columns(array), model.worlds // tables.columns(array).shape[1], 1)
         sim._start[kept] = values
@@ -209,12 +209,12 @@ def forget_readers(sim: Owner) -> None:
 
 def lay(sim: Owner, snapshot: Snapshot, worlds: Any = slice(None)) -> None:
     """Put joints that were attached back to where a snapshot has them; one from before the first has them as the start does."""
-    if FRAMES[0] in snapshot:
+    if FRAME_NAMES[0] in snapshot:
         vary_frames(sim)
     if not frames_vary(sim):
         return
     other = False
-    for name, array in zip(FRAMES, frames_of(sim), strict=True):
+    for name, array in zip(FRAME_NAMES, frames_of(sim), strict=True):
         now, then = tables.columns(array), snapshot.get(name, sim._start[name])
         if not np.array_equal(now[:, worlds], then[:, worlds]):
             now[:, worlds] = then[:, worlds]
@@ -258,7 +258,7 @@ def take(sim: Owner) -> Snapshot:
     forget_rows(sim)
     out = {name: values.copy() if sim._on_cpu else values for name, values in values_of(sim).items()}
     if frames_vary(sim):
-        out |= {name: tables.columns(array) for name, array in zip(FRAMES, frames_of(sim), strict=True)}
+        out |= {name: tables.columns(array) for name, array in zip(FRAME_NAMES, frames_of(sim), strict=True)}
     if sim.inputs:
         out["controls"] = sim.inputs.state()
     if sim._air is not None:
@@ -290,7 +290,7 @@ def check(sim: Owner, snapshot: Snapshot, known: bool = False) -> tuple[Snapshot
             raise SimulationError(f"restore: the snapshot is of another scene ({name!r} does not fit)")
         if not known:
             check_finite(sim, name, np.asarray(snapshot[name]))
-    for name, array in zip(FRAMES, frames_of(sim), strict=True):
+    for name, array in zip(FRAME_NAMES, frames_of(sim), strict=True):
         if name in snapshot and snapshot[name].shape != (len(array), sim.worlds, 3 + name.endswith("frame")):
             raise SimulationError(f"restore: the snapshot is of another scene ({name!r} does not fit)")
         if name in snapshot and not known:

@@ -34,7 +34,7 @@ def _nothing(*_given: Any, **_named: Any) -> None:
     """What a part does of which no world is meant."""
 
 
-PLAIN = np.ndarray | str | int | float | bool | None
+PLAIN_VALUE = np.ndarray | str | int | float | bool | None
 
 
 class Gathered:
@@ -55,7 +55,7 @@ class Gathered:
             return lambda *given, **named: self._owner._call(values, given, named)
         if any(isinstance(value, list) for value in values):  # descriptions, one a world; a part of one world gives it bare
             return [one for value in values for one in (value if isinstance(value, list) else [value])]
-        if hasattr(values[0], "numpy") or isinstance(values[0], PLAIN):
+        if hasattr(values[0], "numpy") or isinstance(values[0], PLAIN_VALUE):
             return self._owner._gather(values)
         return Gathered(self._owner, values)
 
@@ -200,7 +200,8 @@ class SplitSimulation(Simulation):
         self.worlds, self._first = worlds, np.concatenate([[0], np.cumsum(shares)])
         self.parts = [Simulation(scene, dt, worlds=n, device=where, **options) for n, where in zip(shares, device, strict=True)]
         for part, first in zip(self.parts, self._first, strict=False):
-            part._sensors.begin_among(int(first))
+            if part._sensors.begin_among(int(first)):
+                part._start = part.snapshot()
         self.solver_name, self._pool = self.parts[0].solver_name, Threads(len(device))
         for kind in ("_bodies", "_joints", "_gears", "_springs", "_cables", "_ropes", "_sensors"):
             views = [getattr(part, kind) for part in self.parts]
@@ -359,7 +360,7 @@ class SplitSimulation(Simulation):
 
     @property
     def target(self) -> Any:
-        """What drives are told; assign `position`, `velocity`, `torque`, `voltage` as a whole."""
+        """Targets of the drives; assign `position`, `velocity`, `torque`, `voltage` as a whole."""
         return Gathered(self, [part.target for part in self.parts])
 
     def frame(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Steps that are made whole or not at all: what was is kept, a step that fails is taken back and told of."""
+"""Steps as transactions: the former state is kept; a step that fails is rolled back and reported."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from sharnir.core.graphs import LOCK
 from sharnir.engine.base import Report
-from sharnir.engine.guard_data import DIVERGED, ENERGY, NOT_MET, OPEN_GAP, SPEED, TOLD, TORN, TURNS
+from sharnir.engine.guard_data import DIVERGED, ENERGY, FAST_TURNS, NOT_MET, OPEN_GAP, TOLD, TOO_FAST, TORN_APART
 from sharnir.errors import StepWarning, callers_level
 from sharnir.runtime.arrays import memory
 from sharnir.runtime.health import advice, because, failure, sight, trouble
@@ -185,7 +185,7 @@ class Transaction:
         return report
 
     def _attend(self, n: int, how: dict[str, Any]) -> None:
-        """After some steps of which one failed, or is to be told of."""
+        """After some steps of which one failed, or is to be reported."""
         sim = self._sim
         code = int(self._failed[0])
         if code == 0:
@@ -228,8 +228,8 @@ class Transaction:
         where = f"world {w}: " if sim.worlds > 1 else ""
         cause = because(sim, how, w)
         known = cause in self._causes
-        worst = next((b for b in (TORN, SPEED, ENERGY, OPEN_GAP, TURNS) if bits & b), None)
-        if worst is not None and (worst in (OPEN_GAP, TURNS) or sim._on_divergence == "warn"):
+        worst = next((b for b in (TORN_APART, TOO_FAST, ENERGY, OPEN_GAP, FAST_TURNS) if bits & b), None)
+        if worst is not None and (worst in (OPEN_GAP, FAST_TURNS) or sim._on_divergence == "warn"):
             if worst == OPEN_GAP and known:
                 return
             remedy = advice(sim) if worst != OPEN_GAP else cause

@@ -15,7 +15,7 @@ from sharnir.core import summaries
 from sharnir.core.reading import Reading
 from sharnir.core.renamed import Former
 from sharnir.core.spatial import cross, quat_conjugate, quat_rotate, unit_quat
-from sharnir.errors import LARGEST, Bound, SimulationError
+from sharnir.errors import LARGEST_STATE, Bound, SimulationError
 from sharnir.model import assembly
 from sharnir.model.joint_setting import place_mechanism
 from sharnir.model.model import DYNAMIC, FIXED, KINEMATIC
@@ -92,7 +92,7 @@ class BodyView(Bound):
             raise SimulationError(f"body {self.name!r} is fixed: its {what} cannot be set")
 
     def _put(self, field: str, value: np.ndarray) -> None:
-        """Write to an array of the state, which the guard is told of."""
+        """Write to an array of the state; the guard starts from it."""
         self._sim._moving.put(field, self._i, value)
         self._sim.changed()
 
@@ -205,7 +205,9 @@ class BodyView(Bound):
             return False
         try:
             x, y, z = value
-            if not (-LARGEST < x < LARGEST and -LARGEST < y < LARGEST and -LARGEST < z < LARGEST):
+            if not (
+                -LARGEST_STATE < x < LARGEST_STATE and -LARGEST_STATE < y < LARGEST_STATE and -LARGEST_STATE < z < LARGEST_STATE
+            ):
                 return False
             row = self._memory[field]
             row[0], row[1], row[2] = x, y, z
@@ -305,7 +307,7 @@ class BodyView(Bound):
         if what == "torque" and np.any(value):
             self._solid("torque")
         name = f"{what}_once" if once else what
-        with np.errstate(over="ignore"):  # of a sum that is not finite the step will tell
+        with np.errstate(over="ignore"):  # the step reports a sum that is not finite
             already = getattr(self._sim._commands, name)[self._i].astype(float) if once else 0.0
             self._sim._commands.put(name, self._i, value + already)
         self._sim._forced = True
@@ -334,6 +336,19 @@ class BodyView(Bound):
         self._put("momentum", quat_rotate(q, local))
 
 
+def _of_spring(name: str, doc: str) -> Any:
+    """A number of a spring, as a property."""
+
+    def get(self: SpringView) -> Any:
+        return parameters.read(self._sim, getattr(self._sim.model.springs, name), self._i)
+
+    def put(self: SpringView, value: Any) -> None:
+        given = parameters.checked(self._sim, value, f"spring {self.name!r}", name, least=0.0)
+        parameters.write(self._sim, self._sim.model.springs, name, self._i, given)
+
+    return property(get, put, doc=doc)
+
+
 class SpringView(Bound):
     """One point-to-point spring of a running simulation."""
 
@@ -345,36 +360,9 @@ class SpringView(Bound):
     def __repr__(self) -> str:
         return f"<spring {self.name!r}>"
 
-    def _set(self, name: str, value: Any) -> None:
-        given = parameters.checked(self._sim, value, f"spring {self.name!r}", name, least=0.0)
-        parameters.write(self._sim, self._sim.model.springs, name, self._i, given)
-
-    @property
-    def stiffness(self) -> Any:
-        """N/m; settable, for all worlds or one a world."""
-        return parameters.read(self._sim, self._sim.model.springs.stiffness, self._i)
-
-    @stiffness.setter
-    def stiffness(self, value: Any) -> None:
-        self._set("stiffness", value)
-
-    @property
-    def rest(self) -> Any:
-        """Length without force, m; settable, for all worlds or one a world."""
-        return parameters.read(self._sim, self._sim.model.springs.rest, self._i)
-
-    @rest.setter
-    def rest(self, value: Any) -> None:
-        self._set("rest", value)
-
-    @property
-    def damping(self) -> Any:
-        """N·s/m along the line; settable, for all worlds or one a world."""
-        return parameters.read(self._sim, self._sim.model.springs.damping, self._i)
-
-    @damping.setter
-    def damping(self, value: Any) -> None:
-        self._set("damping", value)
+    stiffness = _of_spring("stiffness", "N/m; settable, for all worlds or one a world.")
+    rest = _of_spring("rest", "Length without force, m; settable, for all worlds or one a world.")
+    damping = _of_spring("damping", "N·s/m along the line; settable, for all worlds or one a world.")
 
     @property
     def ends(self) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""The air that flows past bodies and ropes: its speed is `sim.wind`; what it does to a rope is told by the rope's own drag.
+"""The air that flows past bodies and ropes: its speed is `sim.wind`; its force on a rope follows from the rope's own drag.
 
 A body with a drag area A (the drag coefficient times the area across the flow, m²) is pushed at its centre of mass by
 

@@ -24,15 +24,15 @@ from sharnir.errors import SceneError, SimulationError, StepWarning, as_numbers
 # The Simulation; it stands floors above, so that it is not named here.
 Owner = Any
 
-DRIVEN = ("position", "velocity", "torque", "voltage", "command", "throttle", "engaged", "gear")
+DRIVE_TARGETS = ("position", "velocity", "torque", "voltage", "command", "throttle", "engaged", "gear")
 VALUES = {
-    "joint": [*DRIVEN, "effort", "friction", "enabled"],
+    "joint": [*DRIVE_TARGETS, "effort", "friction", "enabled"],
     "rope": ["reel_speed"],
     "cable": ["length"],
     "spring": ["stiffness", "rest", "damping"],
 }
 """What a target may set, by kind; those of a joint's drive are its own words."""
-KEPT = 4096  # events that are remembered
+MAX_EVENTS = 4096  # events that are remembered
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def check_word(name: str, joint: str, value: str, axes: Any) -> bool:
     words = drive_words(axes)
     if value in words:
         return True
-    if value in DRIVEN and not (value == "torque" and not words):
+    if value in DRIVE_TARGETS and not (value == "torque" and not words):
         allowed = ", ".join([*words, "effort", "friction", "enabled"])
         raise SceneError(f"input {name!r}: joint {joint!r} has no drive that takes {value!r}; allowed: {allowed}")
     return False
@@ -249,7 +249,7 @@ class Inputs(Mapping[str, Any]):
             if given.name in self.described:
                 raise SceneError(f"input {given.name!r} is there twice")
             self.described[given.name] = given
-        self.events: deque[Event] = deque(maxlen=KEPT)
+        self.events: deque[Event] = deque(maxlen=MAX_EVENTS)
         """What was done, oldest first; the last 4096."""
         self.timeout = math.inf
         """s, simulated: an operator of whom nothing was heard for so long is lost, and all inputs go to their safe values."""
@@ -311,7 +311,7 @@ class Inputs(Mapping[str, Any]):
         if name not in self._reported and (limited != numbers).any():
             self._reported.add(name)
             warnings.warn(
-                f"input {name!r} is limited to {given.low:g} … {given.high:g}, got {value!r} (told once)",
+                f"input {name!r} is limited to {given.low:g} … {given.high:g}, got {value!r} (reported once)",
                 StepWarning,
                 stacklevel=stacklevel,
             )
@@ -456,7 +456,7 @@ class Setter:
         self._places: list[tuple[Any, str]] = []
         model = sim.model
         known: dict[str, Any] = {
-            "joint": model.joint_names, "rope": sim._ropes, "cable": model.cable_names, "spring": model.spring_names,
+            "joint": model.joint_names, "rope": sim.ropes, "cable": model.cable_names, "spring": model.spring_names,
         }  # fmt: skip
         for word in given.targets:
             kind, pattern, value = split_target(f"input {given.name!r}", word)

@@ -13,11 +13,11 @@ from sharnir.core.spatial import in_degrees, quat_conjugate, quat_multiply, quat
 from sharnir.errors import SceneError, as_numbers
 from sharnir.model.actuators import Servo
 from sharnir.model.descriptions import BodyDescription, JointDescription, vector
-from sharnir.model.joint_types import AXES, Distance, Free, Joint
+from sharnir.model.joint_types import AXIS_NAMES, Distance, Free, Joint
 from sharnir.model.model import DYNAMIC
 
 Frame = tuple[Sequence[float], Sequence[float]]
-FAR = 5.0  # widths of a body: an anchor farther away from it may be a mistake
+FAR_ANCHOR = 5.0  # widths of a body: an anchor farther away from it may be a mistake
 
 
 def describe_joint(
@@ -97,7 +97,7 @@ def far_from_both(made: JointDescription, bodies: tuple[BodyDescription, BodyDes
         return None
     arms = [float(np.linalg.norm(point)) for point in (made.parent_point, made.child_point)]
     widths = [width(body) for body in bodies]
-    if not all(arm > FAR * wide for arm, wide in zip(arms, widths, strict=True)):
+    if not all(arm > FAR_ANCHOR * wide for arm, wide in zip(arms, widths, strict=True)):
         return None
     each = " and ".join(
         f"{arm:.3g} m from body {body.name!r} ({wide:.3g} m wide)" for arm, body, wide in zip(arms, bodies, widths, strict=True)
@@ -159,8 +159,8 @@ def gear_axis(joints: dict[str, JointDescription], who: str, end: str | tuple[st
     joint = joints[name].joint
     if axis is None and joint.v_size == 1:
         axis = joint.free[0]
-    if axis not in joint.free[: joint.v_size] or (axis in AXES[3:] and len(joint.turns) == 3):
-        allowed = [a for a in joint.free[: joint.v_size] if a in AXES[:3] or len(joint.turns) < 3]
+    if axis not in joint.free[: joint.v_size] or (axis in AXIS_NAMES[3:] and len(joint.turns) == 3):
+        allowed = [a for a in joint.free[: joint.v_size] if a in AXIS_NAMES[:3] or len(joint.turns) < 3]
         if not allowed:
             raise SceneError(f"{who}: joint {name!r} ({joint.kind}) has no single angle or slide that a gear could couple")
         words = f"{joint.kind} has {len(allowed)}, say which" if axis is None else f"got {axis!r}"

@@ -60,7 +60,7 @@ from sharnir.sensors.table import SensorDescription, add_sensor
 log = logging.getLogger("sharnir")
 NAMED_APART = (("bodies", "frames", "ropes"), ("joints", "gears"), ("springs",), ("cables",), ("sensors",))
 """Kinds that share one namespace: two objects within a group have different names."""
-FAR = 5.0  # body widths: a rope tied to it from farther off may be a mistake
+FAR_TIE = 5.0  # body widths: a rope tied to it from farther off may be a mistake
 
 
 class Scene(Journaled):
@@ -487,7 +487,7 @@ class Scene(Journaled):
         roping.hold(rope, bool(side), list(self.bodies).index(body.name), body.position, body.rotation, body.com, clamp)
         arm = float(np.linalg.norm(rope.ends[side].point))
         reach = float(np.sqrt(6 * np.trace(body.inertia) / body.mass)) if dynamic and body.mass else np.inf
-        if arm > FAR * max(reach, 1e-9) and np.any(body.inertia):
+        if arm > FAR_TIE * max(reach, 1e-9) and np.any(body.inertia):
             self._note(
                 f"{who}: its end is {arm:.3g} m from body {body.name!r}, which is {reach:.3g} m wide; is it meant to be there?"
             )

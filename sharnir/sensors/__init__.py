@@ -18,21 +18,9 @@ from sharnir.sensors.noise import Noise
 from sharnir.sensors.sensor import IMU, Distance, ForceTorque, Sensor
 
 __all__ = [
-    "IMU",
-    "Camera",
-    "DepthCamera",
-    "Distance",
-    "ForceTorque",
-    "Frame",
-    "Lidar",
-    "Noise",
-    "Sensor",
-    "angle",
-    "cardan",
-    "distance",
-    "swing_twist",
-    "tension",
-]
+    "IMU", "Camera", "DepthCamera", "Distance", "ForceTorque", "Frame", "Lidar", "Noise", "Sensor", "angle", "cardan",
+    "distance", "swing_twist", "tension",
+]  # fmt: skip
 
 if not TYPE_CHECKING:  # or every word would be right
     __getattr__ = names_of("sharnir.sensors", __all__)

@@ -15,14 +15,14 @@ from sharnir.collision.trace import Fan, Sight
 from sharnir.core.graphs import LOCK, record, replayer
 from sharnir.core.types import alone, load_modules, quat, real, vec3
 from sharnir.sensors.frames import Frame
-from sharnir.sensors.kernels import INERTIAL, Probe, ProbeData, measure_probes
+from sharnir.sensors.kernels import PROBE_INERTIAL, Probe, ProbeData, measure_probes
 from sharnir.sensors.noise import Noise, Reading, noise_launcher
 
 # The Simulation and its sensors; they stand floors above, so that they are not named here.
 Owner = Any
-RECORDED = 32
+RECORDED_SETS = 32
 """Sets of sensors that are due together for which a launch is kept."""
-ALL = (-1,)
+ALL_CLOCKS = (-1,)
 """Stands for all clocks of a bank."""
 
 
@@ -121,9 +121,9 @@ class Bank:
         """What rays see: the shapes that collide, also if the scene has no contact and only its sensors look at them."""
         sim = self._sim
         if self._sight is None:
-            if sim._contact_monitor is None and sim.model.visible is not None:
+            if sim.solver.collider is None and sim.model.visible is not None:
                 collider = Collider(replace(sim.model, collision=sim.model.visible), sim.dt)
-                collider.bind(sim._state)
+                collider.bind(sim.state)
                 self._sight = Sight(collider)
             else:
                 self._sight = Sight(sim._touch(who).queries.collider)
@@ -141,9 +141,9 @@ class Bank:
         self._index = {id(sensor): k for k, (sensor, _) in enumerate(self._probes)}
         sizes = [sum(part.sizes) for _, part, _ in self._parts if part.probe is not None]
         self._rows = np.cumsum([0, *sizes])
-        inertial = np.cumsum([0, *(3 * (probe.kind == INERTIAL) for _, probe in self._probes)])
+        inertial = np.cumsum([0, *(3 * (probe.kind == PROBE_INERTIAL) for _, probe in self._probes)])
         self._memory_rows = inertial
-        data, state = ProbeData(), sim._state
+        data, state = ProbeData(), sim.state
         data.position, data.rotation, data.velocity = state.position, state.rotation, state.velocity
         data.angular_velocity, data.joint_force, data.joint_torque = state.spin, state.joint_force, state.joint_torque
         data.gravity, data.dt = sim.solver.settings.gravity, sim.solver.settings.dt
@@ -151,7 +151,7 @@ class Bank:
         data.velocity_then = wp.zeros((int(inertial[-1]), worlds), dtype=real, device=device)
         data.value = wp.zeros((int(self._rows[-1]), worlds), dtype=real, device=device)
         self._data, self._data_array = data, alone(data, ProbeData, device)
-        self._host = [a.numpy() if sim._on_cpu else None for a in (data.between, self._interval)]
+        self._host = [a.numpy() if a.device.is_cpu else None for a in (data.between, self._interval)]
         for sensor, part, noise in self._parts:
             c = sensor._clock.index
             if part.fan is not None and part.frame is not None:
@@ -231,13 +231,12 @@ class Bank:
         sim = self._sim
         if sim._versions[1] != self._version:
             self._follow_masses()
-        if not sim._at_pose:
-            sim.state  # noqa: B018  velocities and reactions become those of the pose
-        key = ALL if clocks is self.clocks else tuple([clock.index for clock in clocks])
+        sim.state  # noqa: B018  velocities and reactions become those of the pose
+        key = ALL_CLOCKS if clocks is self.clocks else tuple([clock.index for clock in clocks])
         with LOCK:
             read = self._recorded.get(key)
             if read is None:
-                if len(self._recorded) >= RECORDED:
+                if len(self._recorded) >= RECORDED_SETS:
                     self._recorded.clear()
                 read = self._recorded[key] = self._record(clocks)
             read()

@@ -16,14 +16,14 @@ from sharnir.sensors.frames import Frame
 from sharnir.sensors.noise import Noise
 from sharnir.sensors.sensor import Owner, Sensor, checked_noise
 
-MOST = 1 << 24
+MOST_RAYS = 1 << 24
 """Rays of a sensor, at most."""
 
 
 def whole(value: Any, who: str, what: str) -> int:
     """A count of at least 1."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or not 1 <= value <= MOST:
-        raise SceneError(f"{who}: {what} is a whole number from 1 to {MOST}, got {value!r}")
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or not 1 <= value <= MOST_RAYS:
+        raise SceneError(f"{who}: {what} is a whole number from 1 to {MOST_RAYS}, got {value!r}")
     return int(value)
 
 
@@ -65,6 +65,7 @@ class RaySensor(Sensor):
     """
 
     _shape: tuple[int, ...]  # of the values of one world
+    _units: np.ndarray  # (…, 3) m, in the frame's axes: where a value of 1 m lies
 
     def _aim(
         self, sim: Owner, where: str, pose: tuple[Any, Any], rays: tuple[np.ndarray, np.ndarray, tuple[int, int]],
@@ -110,6 +111,19 @@ class RaySensor(Sensor):
         """
         return self._by_world(self._fan.bodies())
 
+    @property
+    def array(self) -> Any:
+        """The values in the device's own memory, with the worlds first if there are several: to be read, not written; the same
+        array every time.
+        """
+        return self._shown(self._shape)
+
+    @property
+    def points(self) -> np.ndarray:
+        """(…, 3) m, shaped as the values, in the frame's axes; NaN where nothing is."""
+        far = self._host()
+        return np.asarray(np.where(np.isfinite(far), far, np.nan)[..., None] * self._units)
+
 
 class Lidar(RaySensor):
     """A scanner: ranges along rays that fan out from a frame, about its z; layers are turned up or down.
@@ -133,10 +147,11 @@ class Lidar(RaySensor):
     ) -> None:  # fmt: skip
         who = f"Lidar on {where!r}"
         azimuth, heights, near = self.describe(who, count, field, elevations, reach)
-        self._azimuth, self._elevation = azimuth, heights
+        self._azimuth = azimuth
         a, e = (x.ravel() for x in np.meshgrid(azimuth, heights))
         table = np.column_stack([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
         rays, self._shape = (table, np.ones(len(table)), (len(heights), len(azimuth))), (len(table),)
+        self._units = table
         self._aim(sim, where, (position, rotation), rays, near, ignore, groups, noise, name or f"lidar {where}", who, bank)
 
     @staticmethod
@@ -146,7 +161,7 @@ class Lidar(RaySensor):
         """Angles of a layer, of the layers, and the range, checked."""
         n, wide = whole(count, who, "count"), angle_within(field, 2 * math.pi + 1e-9, who, "field")
         heights = np.atleast_1d(as_numbers(elevations))
-        if heights.ndim != 1 or not heights.size or not (np.abs(heights) <= 0.5 * math.pi).all() or n * len(heights) > MOST:
+        if heights.ndim != 1 or not heights.size or not (np.abs(heights) <= 0.5 * math.pi).all() or n * len(heights) > MOST_RAYS:
             raise SceneError(f"{who}: elevations are angles within ±π/2 rad, one a layer, got {elevations!r}")
         around = wide > 2 * math.pi - 1e-6
         azimuth = -0.5 * wide + wide * (np.arange(n) / n if around else np.arange(n) / max(1, n - 1))
@@ -166,17 +181,6 @@ class Lidar(RaySensor):
     def ranges(self) -> Any:
         """(rays,) m, layer by layer: ∞ where nothing is, −∞ where something is too near; NaN while it fails."""
         return self._host()
-
-    @property
-    def array(self) -> Any:
-        """The ranges in the device's own memory, (rays,) or (worlds, rays): to be read, not written; the same one every time."""
-        return self._shown(self._shape)
-
-    @property
-    def points(self) -> np.ndarray:
-        """(rays, 3) m, in the frame's axes; NaN where nothing is."""
-        far = self.ranges
-        return np.asarray(np.where(np.isfinite(far), far, np.nan)[..., None] * self._directions)
 
 
 class DepthCamera(RaySensor):
@@ -199,9 +203,8 @@ class DepthCamera(RaySensor):
     ) -> None:  # fmt: skip
         who = f"DepthCamera on {where!r}"
         plane, near = self.describe(who, width, height, field, reach)
-        self._plane = plane
         length = np.linalg.norm(plane.reshape(-1, 3), axis=1)
-        self._shape = height, width
+        self._shape, self._units = (height, width), plane
         rays = plane.reshape(-1, 3) / length[:, None], 1.0 / length, (height, width)
         self._aim(sim, where, (position, rotation), rays, near, ignore, groups, noise, name or f"depth {where}", who, bank)
 
@@ -211,8 +214,8 @@ class DepthCamera(RaySensor):
     ) -> tuple[np.ndarray, tuple[float, float]]:
         """(height, width, 3) points in front of the camera at depth 1, and the range, checked."""
         w, h = whole(width, who, "width"), whole(height, who, "height")
-        if w * h > MOST:
-            raise SceneError(f"{who}: width × height is at most {MOST} pixels, got {w} × {h}")
+        if w * h > MOST_RAYS:
+            raise SceneError(f"{who}: width × height is at most {MOST_RAYS} pixels, got {w} × {h}")
         focal = 0.5 * w / math.tan(0.5 * angle_within(field, 3.0, who, "field"))
         rows, columns = np.meshgrid((np.arange(h) + 0.5 - 0.5 * h) / focal, (np.arange(w) + 0.5 - 0.5 * w) / focal, indexing="ij")
         return np.stack([np.ones((h, w)), -columns, -rows], -1), pair(reach, who)
@@ -221,14 +224,3 @@ class DepthCamera(RaySensor):
     def depth(self) -> Any:
         """(height, width) m along the camera's axis: ∞ where nothing is, −∞ where something is too near; NaN while it fails."""
         return self._host()
-
-    @property
-    def array(self) -> Any:
-        """The depths in the device's own memory, (height, width) or (worlds, height, width): to be read, not written."""
-        return self._shown(self._shape)
-
-    @property
-    def points(self) -> np.ndarray:
-        """(height, width, 3) m, in the frame's axes; NaN where nothing is."""
-        far = self.depth
-        return np.asarray(np.where(np.isfinite(far), far, np.nan)[..., None] * self._plane)

@@ -5,9 +5,9 @@ import warp as wp
 from sharnir.core.types import quat, real, vec3
 
 TWO_PI = wp.constant(wp.float64(6.283185307179586))
-FIRST, SECOND = wp.constant(wp.uint64(0xBF58476D1CE4E5B9)), wp.constant(wp.uint64(0x94D049BB133111EB))
-ODD = wp.constant(wp.uint64(0x9E3779B97F4A7C15))
-INERTIAL, FORCE, DISTANCE = wp.constant(0), wp.constant(1), wp.constant(2)
+FIRST_MIXER, SECOND_MIXER = wp.constant(wp.uint64(0xBF58476D1CE4E5B9)), wp.constant(wp.uint64(0x94D049BB133111EB))
+GOLDEN_INCREMENT = wp.constant(wp.uint64(0x9E3779B97F4A7C15))
+PROBE_INERTIAL, PROBE_FORCE, PROBE_DISTANCE = wp.constant(0), wp.constant(1), wp.constant(2)
 """Kinds of probes."""
 
 
@@ -47,13 +47,13 @@ class ProbeData:
 
 
 @wp.func
-def write_vector(to: wp.array2d(dtype=real), row: int, w: int, v: vec3):
+def write_vector(to: wp.array2d(dtype=real), row: int, w: int, v: vec3) -> None:
     for k in range(3):
         to[row + k, w] = v[k]
 
 
 @wp.func
-def measure_inertial(p: Probe, d: wp.array(dtype=ProbeData), w: int):
+def measure_inertial(p: Probe, d: wp.array(dtype=ProbeData), w: int) -> None:
     """Acceleration Rᵀ (Δv/Δt − g), m/s², and angular velocity Rᵀ ω, rad/s; v is the velocity of the sensor's origin."""
     q = d[0].rotation[p.body, w]
     omega = d[0].angular_velocity[p.body, w]
@@ -70,7 +70,7 @@ def measure_inertial(p: Probe, d: wp.array(dtype=ProbeData), w: int):
 
 
 @wp.func
-def measure_force(p: Probe, d: wp.array(dtype=ProbeData), w: int):
+def measure_force(p: Probe, d: wp.array(dtype=ProbeData), w: int) -> None:
     """Force (N) and torque (N·m) of a joint on its child, mean over the last step, in the sensor's axes."""
     axes = d[0].rotation[p.body, w] * p.rotation
     write_vector(d[0].value, p.row, w, wp.quat_rotate_inv(axes, d[0].joint_force[p.other, w] / d[0].dt[0]))
@@ -78,7 +78,7 @@ def measure_force(p: Probe, d: wp.array(dtype=ProbeData), w: int):
 
 
 @wp.func
-def measure_distance(p: Probe, d: wp.array(dtype=ProbeData), w: int):
+def measure_distance(p: Probe, d: wp.array(dtype=ProbeData), w: int) -> None:
     """Distance of two points of bodies, m."""
     a = d[0].position[p.body, w] + wp.quat_rotate(d[0].rotation[p.body, w], p.point)
     b = d[0].position[p.other, w] + wp.quat_rotate(d[0].rotation[p.other, w], p.other_point)
@@ -86,13 +86,13 @@ def measure_distance(p: Probe, d: wp.array(dtype=ProbeData), w: int):
 
 
 @wp.kernel(module="sharnir.sensors", enable_backward=False)
-def measure_probes(probes: wp.array(dtype=Probe), which: wp.array(dtype=wp.int32), d: wp.array(dtype=ProbeData)):
+def measure_probes(probes: wp.array(dtype=Probe), which: wp.array(dtype=wp.int32), d: wp.array(dtype=ProbeData)) -> None:
     """True values of some probes. One thread per probe and world."""
     k, w = wp.tid()
     p = probes[which[k]]
-    if p.kind == INERTIAL:
+    if p.kind == PROBE_INERTIAL:
         measure_inertial(p, d, w)
-    elif p.kind == FORCE:
+    elif p.kind == PROBE_FORCE:
         measure_force(p, d, w)
     else:
         measure_distance(p, d, w)
@@ -128,18 +128,18 @@ class NoiseTable:
 @wp.func
 def mixed(x: wp.uint64) -> wp.uint64:
     """A hash of a number: shifts and products that lose nothing (the finish of SplitMix64)."""
-    x = (x ^ (x >> wp.uint64(30))) * FIRST
-    x = (x ^ (x >> wp.uint64(27))) * SECOND
+    x = (x ^ (x >> wp.uint64(30))) * FIRST_MIXER
+    x = (x ^ (x >> wp.uint64(27))) * SECOND_MIXER
     return x ^ (x >> wp.uint64(31))
 
 
 @wp.func
 def normal(key: wp.uint64, world: int, sample: int, i: int) -> real:
     """A number of the standard normal distribution that belongs to (key, world, sample, i), by Box and Muller."""
-    h = mixed(key + ODD * wp.uint64(world + 1))
-    h = mixed(h + ODD * wp.uint64(sample + 1))
-    h = mixed(h + ODD * wp.uint64(i + 1))
-    k = mixed(h + ODD)
+    h = mixed(key + GOLDEN_INCREMENT * wp.uint64(world + 1))
+    h = mixed(h + GOLDEN_INCREMENT * wp.uint64(sample + 1))
+    h = mixed(h + GOLDEN_INCREMENT * wp.uint64(i + 1))
+    k = mixed(h + GOLDEN_INCREMENT)
     scale = wp.float64(1.0 / 9007199254740992.0)
     u = (wp.float64(h >> wp.uint64(11)) + wp.float64(0.5)) * scale
     v = wp.float64(k >> wp.uint64(11)) * scale
@@ -147,7 +147,7 @@ def normal(key: wp.uint64, world: int, sample: int, i: int) -> real:
 
 
 @wp.kernel(module="sharnir.sensors", enable_backward=False)
-def advance_drift(s: wp.array(dtype=NoiseTable)):
+def advance_drift(s: wp.array(dtype=NoiseTable)) -> None:
     """Count one more sample and let biases walk. One thread per sensor and world."""
     k, w = wp.tid()
     n = s[k].count[w]
@@ -160,7 +160,7 @@ def advance_drift(s: wp.array(dtype=NoiseTable)):
 
 
 @wp.func
-def limited(s: wp.array(dtype=NoiseTable), k: int, r: int, v: real) -> real:
+def quantized(s: wp.array(dtype=NoiseTable), k: int, r: int, v: real) -> real:
     """A reading rounded to the sensor's resolution and clamped to its range."""
     step = s[k].step[r]
     if step > real(0.0):
@@ -169,7 +169,7 @@ def limited(s: wp.array(dtype=NoiseTable), k: int, r: int, v: real) -> real:
 
 
 @wp.func
-def disturb(s: wp.array(dtype=NoiseTable), k: int, i: int, w: int):
+def disturb(s: wp.array(dtype=NoiseTable), k: int, i: int, w: int) -> None:
     """Turn true value i of sensor k into a reading."""
     v = s[k].value[i, w]
     r = s[k].row_of[i]
@@ -180,7 +180,7 @@ def disturb(s: wp.array(dtype=NoiseTable), k: int, i: int, w: int):
         b = s[k].fault_sigma[r]
         if a > real(0.0) or b > real(0.0):
             v = v + wp.sqrt(a * a + b * b) * normal(s[k].key, s[k].first[0] + w, n, i)
-        v = limited(s, k, r, v)
+        v = quantized(s, k, r, v)
     if s[k].latency > 0:
         values = s[k].row_of.shape[0]
         if n == 0:
@@ -196,7 +196,7 @@ def disturb(s: wp.array(dtype=NoiseTable), k: int, i: int, w: int):
 
 
 @wp.kernel(module="sharnir.sensors", enable_backward=False)
-def apply_noise(s: wp.array(dtype=NoiseTable)):
+def apply_noise(s: wp.array(dtype=NoiseTable)) -> None:
     """Readings of sensors with few values. One thread per sensor and world."""
     k, w = wp.tid()
     for i in range(s[k].row_of.shape[0]):
@@ -204,7 +204,7 @@ def apply_noise(s: wp.array(dtype=NoiseTable)):
 
 
 @wp.kernel(module="sharnir.sensors", enable_backward=False)
-def apply_noise_to_many(s: wp.array(dtype=NoiseTable), k: int):
+def apply_noise_to_many(s: wp.array(dtype=NoiseTable), k: int) -> None:
     """Readings of one sensor with many values. One thread per value and world."""
     i, w = wp.tid()
     disturb(s, k, i, w)

@@ -23,7 +23,7 @@ from sharnir.errors import SceneError, SimulationError, as_numbers, is_positive
 from sharnir.sensors.kernels import NoiseTable, advance_drift, apply_noise, apply_noise_to_many
 
 Numbers = float | Sequence[float]
-FEW = 64
+FEW_VALUES = 64
 """Values of a sensor up to which each may have its own noise; of more, a quantity has."""
 MOST_DELAYED = 50_000_000
 """Numbers that a sensor may hold back, at most."""
@@ -72,7 +72,7 @@ class Noise(Checked):
     def of(self, name: str, sizes: Sequence[int], who: str) -> np.ndarray:
         """One of its numbers for every value of a sensor with quantities of these sizes; of a quantity, where values are many."""
         given, whole = np.ravel(as_numbers(getattr(self, name))), sum(sizes)
-        few = whole <= FEW
+        few = whole <= FEW_VALUES
         if len(given) == 1:
             return np.full(whole if few else len(sizes), given[0])
         if len(given) == len(sizes):
@@ -83,9 +83,9 @@ class Noise(Checked):
         raise SceneError(f"{who}: {name} of its noise is {' or '.join(map(str, lengths))} numbers, got {len(given)}")
 
 
-QUIET = Noise()
+NO_NOISE = Noise()
 FAULTS = ("frozen", "dropout", "bias", "noise")
-"""How a sensor fails: it stays where it is, tells nothing (NaN), is off by a constant, or errs more."""
+"""How a sensor fails: it freezes, reads NaN, has a constant bias, or more noise."""
 
 
 class Reading:
@@ -207,7 +207,7 @@ def noise_launcher(readings: Sequence[Reading], worlds: int, device: Any) -> Cal
     tables = wp.empty(len(noisy), dtype=NoiseTable, device=device)
     for k, reading in enumerate(noisy):
         wp.copy(tables, alone(reading.table(), NoiseTable, device), dest_offset=k, count=1)
-    few = sum(int(r.value.shape[0]) <= FEW for r in noisy)
+    few = sum(int(r.value.shape[0]) <= FEW_VALUES for r in noisy)
 
     def launch() -> None:
         wp.launch(advance_drift, dim=(len(noisy), worlds), inputs=[tables], device=device)

@@ -11,8 +11,8 @@ from sharnir.core.misspellings import Checked
 from sharnir.errors import Bound, SceneError, SimulationError, as_numbers
 from sharnir.sensors.bank import Bank, Clock, Part, ProbePart
 from sharnir.sensors.frames import Frame
-from sharnir.sensors.kernels import DISTANCE, FORCE, INERTIAL
-from sharnir.sensors.noise import QUIET, Noise, Reading
+from sharnir.sensors.kernels import PROBE_DISTANCE, PROBE_FORCE, PROBE_INERTIAL
+from sharnir.sensors.noise import NO_NOISE, Noise, Reading
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -23,7 +23,7 @@ def checked_noise(noise: Any, who: str) -> Noise:
     """A `Noise`, or none at all."""
     if noise is not None and not isinstance(noise, Noise):
         raise SceneError(f"{who}: noise is a Noise(…) or None, got {noise!r}")
-    return QUIET if noise is None else noise
+    return NO_NOISE if noise is None else noise
 
 
 class Sensor(Checked, Bound):
@@ -154,7 +154,7 @@ class IMU(Frame, Sensor):
         Frame.__init__(self, sim, where, position, rotation)
         who = f"IMU on {where!r}"
         given = noise if noise is None or isinstance(noise, Noise) else self._plain(noise, bias, seed, who)
-        part = Part(self.sizes, who, probe=ProbePart(INERTIAL, self))
+        part = Part(self.sizes, who, probe=ProbePart(PROBE_INERTIAL, self))
         self._begin(sim, bank, checked_noise(given, who), name or f"imu {where}", part)
 
     @staticmethod
@@ -201,7 +201,7 @@ class ForceTorque(Sensor):
         axes = Frame(sim, frame) if isinstance(frame, str) else frame
         self._live = noise is None and name is None
         who = f"ForceTorque in {joint!r}"
-        part = Part(self.sizes, who, probe=ProbePart(FORCE, axes, index))
+        part = Part(self.sizes, who, probe=ProbePart(PROBE_FORCE, axes, index))
         self._begin(sim, bank, checked_noise(noise, who), name or f"force {joint}", part)
 
     def _now(self, quantity: int) -> Any:
@@ -234,7 +234,7 @@ class Distance(Sensor):
         name: str | None = None, bank: Bank | None = None,
     ) -> None:  # fmt: skip
         who = f"Distance from {where!r} to {to!r}"
-        part = Part(self.sizes, who, probe=ProbePart(DISTANCE, Frame(sim, where, position), to=Frame(sim, to)))
+        part = Part(self.sizes, who, probe=ProbePart(PROBE_DISTANCE, Frame(sim, where, position), to=Frame(sim, to)))
         self._begin(sim, bank, checked_noise(noise, who), name or f"distance {where} {to}", part)
 
     @property

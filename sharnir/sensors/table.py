@@ -1,4 +1,4 @@
-"""Sensors of a scene: what `scene.add_sensor` may be told, and all of them in a running simulation."""
+"""Sensors of a scene: options of `scene.add_sensor`, and all sensors of a running simulation."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from sharnir.sensors.sensor import IMU, Distance, ForceTorque, Sensor, checked_n
 # The Simulation and the Scene; they stand floors above, so that they are not named here.
 Owner = Any
 Kind = Literal["imu", "force", "distance", "lidar", "depth"]
-SENSORS: dict[str, Any] = {
+SENSOR_KINDS: dict[str, Any] = {
     "imu": IMU, "force": ForceTorque, "distance": Distance, "lidar": Lidar, "depth": DepthCamera,
 }  # fmt: skip
 """Kinds of sensors."""
-NEVER = 1 << 62  # steps
+NEVER_DUE = 1 << 62  # steps
 
 
 class SensorOptions(TypedDict, total=False):
@@ -65,9 +65,9 @@ def add_sensor(scene: Owner, name: str, kind: Kind, on: str, **options: Unpack[S
     """
     who = f"sensor {name!r}"
     scene._new_name(name, "sensors")
-    if not isinstance(kind, str) or kind not in SENSORS:
-        raise SceneError(f"{who}: kind is one of {', '.join(map(repr, SENSORS))}, got {kind!r}")
-    taken = [p for p in inspect.signature(SENSORS[kind].__init__).parameters if p in SensorOptions.__annotations__]
+    if not isinstance(kind, str) or kind not in SENSOR_KINDS:
+        raise SceneError(f"{who}: kind is one of {', '.join(map(repr, SENSOR_KINDS))}, got {kind!r}")
+    taken = [p for p in inspect.signature(SENSOR_KINDS[kind].__init__).parameters if p in SensorOptions.__annotations__]
     for key, value in options.items():
         if key not in taken:
             raise SceneError(f"{who}: a sensor of kind {kind!r} takes no {key!r} (got {value!r}); allowed: {', '.join(taken)}")
@@ -95,8 +95,8 @@ def _check(who: str, kind: str, options: dict[str, Any]) -> None:
     Frame.place(who, options.get("position", (0.0, 0.0, 0.0)), options.get("rotation", (0.0, 0.0, 0.0, 1.0)), SceneError)
     noise = checked_noise(options.get("noise"), who)
     bits(options.get("groups", 1), who)
-    describe = getattr(SENSORS[kind], "describe", None)
-    sizes: Sequence[int] = SENSORS[kind].sizes or (1 << 20,)
+    describe = getattr(SENSOR_KINDS[kind], "describe", None)
+    sizes: Sequence[int] = SENSOR_KINDS[kind].sizes or (1 << 20,)
     if describe is not None:
         describe(who, **{k: v for k, v in options.items() if k in inspect.signature(describe).parameters})
     for word in ("sigma", "bias", "walk", "step", "low", "high"):
@@ -104,7 +104,7 @@ def _check(who: str, kind: str, options: dict[str, Any]) -> None:
 
 
 class Sensors(Mapping[str, Sensor]):
-    """The sensors of a simulation by name. It is told of steps, and reads those that are due."""
+    """The sensors of a simulation by name. Called after steps, it reads those that are due."""
 
     def __init__(self, sim: Owner, described: dict[str, SensorDescription]) -> None:
         self._sim, self._dt = sim, 0.0
@@ -112,7 +112,7 @@ class Sensors(Mapping[str, Sensor]):
         """Steps until one of them is to be read."""
         self._bank = Bank(sim)
         self._all: dict[str, Sensor] = {
-            name: SENSORS[given.kind](sim, given.on, **given.options, name=name, bank=self._bank)
+            name: SENSOR_KINDS[given.kind](sim, given.on, **given.options, name=name, bank=self._bank)
             for name, given in described.items()
         }
         self._bank.build()
@@ -132,7 +132,7 @@ class Sensors(Mapping[str, Sensor]):
 
     def _look_ahead(self) -> None:
         self._dt = self._sim.solver._dt
-        self.left = 1 if self._each_step else min([clock.steps_left() for clock in self._bank.clocks], default=NEVER)
+        self.left = 1 if self._each_step else min([clock.steps_left() for clock in self._bank.clocks], default=NEVER_DUE)
 
     def made(self, steps: int) -> None:
         """Steps were made."""
@@ -141,13 +141,13 @@ class Sensors(Mapping[str, Sensor]):
             self._bank.update(self._bank.clocks)
             self._look_ahead()
 
-    def begin_among(self, first: int) -> None:
-        """At the start: its worlds are those from a number on of many, which simulations share."""
+    def begin_among(self, first: int) -> bool:
+        """At the start: its worlds are those from a number on of many, which simulations share. Whether there are any sensors."""
         for sensor in self._all.values():
             sensor._reading.begin_among(first)
         if self._all:
             self._bank.read_first()
-            self._sim._start = self._sim.snapshot()
+        return bool(self._all)
 
     def shown(self, most: int = 64) -> dict[str, Any]:
         """What those with few values read last, as lists by "name.word", for a file of JSON: null for what is not finite."""
@@ -168,7 +168,7 @@ class Sensors(Mapping[str, Sensor]):
         for name, sensor in self._all.items():
             head = f"sensor.{name}."
             sensor.put_back({key[len(head) :]: np.asarray(a) for key, a in snapshot.items() if key.startswith(head)}, worlds)
-        self.left = 1 if self._all else NEVER
+        self.left = 1 if self._all else NEVER_DUE
 
 
 class Sensing:

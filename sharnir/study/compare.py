@@ -18,8 +18,8 @@ from sharnir.runtime.measures import Energy
 from sharnir.runtime.simulation import Simulation
 from sharnir.scene.scene import Scene
 
-SHORT = 3e-6  # s, of the steps that give reactions: shorter ones are lost in the rounding of positions
-METHODS = ("sequential", "direct")
+SHORT_STEP = 3e-6  # s, of the steps that give reactions: shorter ones are lost in the rounding of positions
+COMPARED_SOLVERS = ("sequential", "direct")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def compare(
     steps: Sequence[float] = (4e-3, 2e-3, 1e-3, 5e-4),
     samples: int = 20,
     rtol: float = 1e-11,
-    methods: Sequence[str] = METHODS,
+    methods: Sequence[str] = COMPARED_SOLVERS,
     **options: Any,
 ) -> Comparison:
     """Run a scene with the real-time methods at several steps and beside a tight integration; what does each step cost?
@@ -94,8 +94,8 @@ def compare(
     if not is_positive(duration) or not all(is_positive(dt) for dt in steps):
         raise SceneError(f"compare: duration and steps are positive numbers of s, got {duration!r} and {list(steps)!r}")
     for name in methods:
-        if name not in METHODS:
-            raise SceneError(f"compare: method {name!r} is unknown; allowed: {', '.join(map(repr, METHODS))}")
+        if name not in COMPARED_SOLVERS:
+            raise SceneError(f"compare: method {name!r} is unknown; allowed: {', '.join(map(repr, COMPARED_SOLVERS))}")
     make = scene if callable(scene) else lambda dt: Simulation(scene, dt, **options)
     reference = make(min(steps))
     if reference.model.ropes is not None:
@@ -147,8 +147,8 @@ def _reactions(sim: Simulation) -> dict[str, np.ndarray]:
 
     Two, since the first takes a rod from its tangent to its chord, with half the centripetal force.
     """
-    twin = Simulation(sim.model, SHORT, solver="direct")
-    twin.restore(sim.snapshot() | {"dt": np.array(SHORT)})
+    twin = Simulation(sim.model, SHORT_STEP, solver="direct")
+    twin.restore(sim.snapshot() | {"dt": np.array(SHORT_STEP)})
     twin.step(2)
     return {name: twin.joint(name).reaction[0] for name in sim.model.joint_names}
 

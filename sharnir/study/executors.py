@@ -18,7 +18,7 @@ from sharnir.errors import SceneError, SimulationError
 from sharnir.study.job import Broken, Job, Part, Runner, answer, called
 from sharnir.study.worker import receive, send
 
-TRIES = 5  # how often a chunk is begun whose worker dies
+WORKER_TRIES = 5  # how often a chunk is begun whose worker dies
 EXECUTORS = ("local", "ray")
 Rows = dict[str, Any]
 Done = Iterator[tuple[Part, Rows]]
@@ -104,7 +104,7 @@ class _Worker(threading.Thread):
 
     def _rows(self, part: Part) -> Rows:
         code: int | None = None
-        for _ in range(TRIES):
+        for _ in range(WORKER_TRIES):
             if self.process is None:
                 words = [sys.executable, "-c", "from sharnir.study.worker import serve; serve()"]
                 path = os.pathsep.join(p for p in sys.path if p)
@@ -121,7 +121,7 @@ class _Worker(threading.Thread):
                 self.process = None
                 if self.stopped:
                     break
-        return part.rows({}, [f"its worker ended {TRIES} times (exit code {code})"] * len(part))
+        return part.rows({}, [f"its worker ended {WORKER_TRIES} times (exit code {code})"] * len(part))
 
     def end(self) -> None:
         """Let the process go."""
@@ -173,7 +173,7 @@ def on_ray(data: bytes, parts: list[Part], workers: int | None, address: str | N
         except (ConnectionError, ValueError, RuntimeError, OSError, TimeoutError) as error:
             raise SimulationError(f"run_study: no Ray cluster answers at address={address!r}: {error}") from None
     try:
-        task = ray.remote(max_retries=TRIES, num_cpus=1)(answer)
+        task = ray.remote(max_retries=WORKER_TRIES, num_cpus=1)(answer)
         job = ray.put(data)
         slots = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
         left, running = iter(parts), dict[Any, Part]()
@@ -191,7 +191,7 @@ def on_ray(data: bytes, parts: list[Part], workers: int | None, address: str | N
                     reply = ray.get(reference)
                 except ray.exceptions.RayError as error:
                     text = str(error).strip().splitlines()[0]
-                    reply = True, part.rows({}, [f"its worker ended {TRIES} times ({text})"] * len(part))
+                    reply = True, part.rows({}, [f"its worker ended {WORKER_TRIES} times ({text})"] * len(part))
                 yield part, rows_of(reply)
     finally:
         if started:

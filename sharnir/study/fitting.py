@@ -27,8 +27,8 @@ from sharnir.study.job import called
 from sharnir.study.words import Parameter
 from sharnir.study.words import parameters as found_parameters
 
-STEP = 1e-4  # of the differences, relative to the size of a parameter
-TOLERANCE = {"ftol": 1e-10, "xtol": 1e-10, "gtol": 1e-10}
+DIFFERENCE_STEP = 1e-4  # of the differences, relative to the size of a parameter
+FIT_TOLERANCES = {"ftol": 1e-10, "xtol": 1e-10, "gtol": 1e-10}
 TELLABLE = 1e-7  # ratio of singular values (columns of J being scaled) below which parameters cannot be told apart
 POSITIVE = "mass friction static dynamic viscous load damping stiffness kp kd EI GJ max_force resistance inductance rotor_inertia"
 
@@ -123,11 +123,11 @@ def fit(
     run.sigma = _sigma(seen, noise)
     least_squares = need("scipy.optimize", "study").least_squares
     bounds = {"bounds": (low, high), "x_scale": run.scale, "max_nfev": iterations}
-    found = least_squares(run.residuals, guess, jac=run.jacobian, **TOLERANCE, **bounds)
+    found = least_squares(run.residuals, guess, jac=run.jacobian, **FIT_TOLERANCES, **bounds)
     if noise is None and len(seen) > 1:  # again, with weights that what is left of each name suggests
         run.sigma = {name: max(rms, 1e-12 * run.sigma[name]) for name, rms in run.left(found.x).items()}
         run.known.clear()
-        found = least_squares(run.residuals, found.x, jac=run.jacobian, **TOLERANCE, **bounds)
+        found = least_squares(run.residuals, found.x, jac=run.jacobian, **FIT_TOLERANCES, **bounds)
     return _told(run, found, confidence, noise is not None)
 
 
@@ -238,7 +238,7 @@ class _Batches:
         """Values, residuals and Jacobian at x, in one batch."""
         key = x.tobytes()
         if key not in self.known:
-            reach = STEP * np.maximum(np.abs(x), self.scale)
+            reach = DIFFERENCE_STEP * np.maximum(np.abs(x), self.scale)
             ends = [np.clip(x + sign * np.diag(reach), self.low, self.high) for sign in (1.0, -1.0)]
             motions = self.motions(np.vstack([x[None], *ends]))
             self.count += 1

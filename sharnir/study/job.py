@@ -20,7 +20,7 @@ from sharnir.study.words import Parameter, is_free
 if TYPE_CHECKING:
     from sharnir.runtime.simulation import Simulation
 
-REDUCED = re.compile(r"(max|min|mean|rms)\((.+)\)")
+REDUCED_WORD = re.compile(r"(max|min|mean|rms)\((.+)\)")
 Columns = dict[str, np.ndarray]
 
 
@@ -170,10 +170,10 @@ class Runner:
         sim = made(job, job.worlds)
         fill = np.concatenate([who, np.full(sim.worlds - n, who[-1])])
         self._put(sim, part, fill)
-        watches = [Watch(sim, job.every, *m.groups()) for m in map(REDUCED.fullmatch, self._words()) if m is not None]
+        watches = [Watch(sim, job.every, *m.groups()) for m in map(REDUCED_WORD.fullmatch, self._words()) if m is not None]
         for watch in watches:
             watch.take()
-            sim._logs.append(watch)
+            watch.attach()
         if job.duration is not None:
             sim.run(job.duration)
         found: dict[int, Columns] = {}
@@ -182,14 +182,14 @@ class Runner:
             measure = job.measure[i]
             if callable(measure):
                 given = self._call(measure, part, (sim,), free, part.seeds[fill])
-            elif REDUCED.fullmatch(measure):
+            elif REDUCED_WORD.fullmatch(measure):
                 given = watches.pop(0).results()
             else:
                 given = {name: source() for name, source in log.sources(sim, measure).items()}
             found[i] = self._numbers(measure, given, sim.worlds, n)
         results = {name: column for i in sorted(found) for name, column in found[i].items()}
         stopped = sim.failed[:n]
-        times = sim._moving.time[:n] if stopped.any() else np.zeros(n)
+        times = sim.state.time.numpy()[:n] if stopped.any() else np.zeros(n)
         return results, [
             f"stopped at {t:g} s: its state would have diverged" if f else "" for f, t in zip(stopped, times, strict=True)
         ]

@@ -13,16 +13,16 @@ import numpy as np
 from sharnir.core.extras import need
 from sharnir.errors import SimulationError
 
-MOST = 2000  # lines or points that are drawn; evenly taken where there are more
-KINDS = ("curves", "heat", "parallel")
+MAX_LINES = 2000  # lines or points that are drawn; evenly taken where there are more
+PLOT_KINDS = ("curves", "heat", "parallel")
 Result = Any  # the StudyResult, which calls here
 
 
 def draw(result: Result, kind: str | None, path: str | Path | None, measure: str | None) -> Any:
     """One plot, as a figure or a file."""
     kind = kind or ("curves", "heat", "parallel")[min(2, len(result.varied) - 1)]
-    if kind not in KINDS:
-        raise SimulationError(f"plot: kind is one of {', '.join(map(repr, KINDS))}, got {kind!r}")
+    if kind not in PLOT_KINDS:
+        raise SimulationError(f"plot: kind is one of {', '.join(map(repr, PLOT_KINDS))}, got {kind!r}")
     measure = measure or result.measured[0]
     if measure not in result.measured:
         raise SimulationError(f"plot: {measure!r} was not measured; there are: {', '.join(result.measured)}")
@@ -112,7 +112,7 @@ def _parallel(result: Result, measure: str) -> Any:
 
 
 def _some(count: int) -> np.ndarray:
-    return np.unique(np.linspace(0, count - 1, min(count, MOST)).astype(int))
+    return np.unique(np.linspace(0, count - 1, min(count, MAX_LINES)).astype(int))
 
 
 def report(result: Result, path: Path, title: str) -> Path:
@@ -133,7 +133,7 @@ def report(result: Result, path: Path, title: str) -> Path:
         if not np.isfinite(result[measure]).any():
             continue
         parts.append(f"<h2>{html.escape(measure)}</h2>")
-        parts += [_picture(draw(result, kind, None, measure)) for kind in KINDS if kind != "heat" or len(result.varied) > 1]
+        parts += [_picture(draw(result, kind, None, measure)) for kind in PLOT_KINDS if kind != "heat" or len(result.varied) > 1]
     if failed:
         rows = "".join(f"<tr><td>{run}</td><td>{html.escape(why)}</td></tr>" for run, why in list(failed.items())[:100])
         parts.append(f"<h2>Runs that failed</h2><table><tr><th>run</th><th>why</th></tr>{rows}</table>")

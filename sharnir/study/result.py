@@ -10,7 +10,7 @@ import numpy as np
 from sharnir.core.extras import need
 from sharnir.errors import SimulationError
 
-ABOUT = ("run", "seed", "failed")
+RUN_COLUMNS = ("run", "seed", "failed")
 
 
 class StudyResult:
@@ -38,7 +38,7 @@ class StudyResult:
     @property
     def measured(self) -> list[str]:
         """Names of what was measured."""
-        return [name for name in self._names if name not in self.varied and name not in ABOUT]
+        return [name for name in self._names if name not in self.varied and name not in RUN_COLUMNS]
 
     def __len__(self) -> int:
         if self._columns is not None:

@@ -21,12 +21,12 @@ from sharnir.runtime.parameters import _nominal
 from sharnir.scene.scene import Scene
 from sharnir.study import executors
 from sharnir.study.design import design
-from sharnir.study.job import REDUCED, Job, Part, Runner, called, made
+from sharnir.study.job import REDUCED_WORD, Job, Part, Runner, called, made
 from sharnir.study.result import StudyResult
 from sharnir.study.store import Memory, Parquet
 from sharnir.study.words import is_free, parameters
 
-CHUNK = 64, 1024  # runs in a chunk, at least and at most, where nobody says
+CHUNK_RUNS = 64, 1024  # runs in a chunk, at least and at most, where nobody says
 
 
 @by_name
@@ -92,7 +92,7 @@ def run_study(
         raise SimulationError(f"duration is a positive finite time in s, got {duration!r}")
     columns = {word: np.repeat(column, repeats) for word, column in design(vary, sampling, runs, seed).items()}
     total = len(next(iter(columns.values())))
-    size = chunk or min(CHUNK[1], max(CHUNK[0], math.ceil(total / 64)))
+    size = chunk or min(CHUNK_RUNS[1], max(CHUNK_RUNS[0], math.ceil(total / 64)))
     job = _job(scene, tuple(columns), measure, duration, dt, every, size, options)
     identity = _checked(job) | {
         "runs": total, "chunk": size, "seed": int(seed), "repeats": repeats, "sampling": sampling, "vary": list(columns),
@@ -176,7 +176,7 @@ def _checked(job: Job) -> dict[str, Any]:
     parameters(sim, [word for word in job.words if not is_free(word)])
     for one in job.measure:
         if isinstance(one, str):
-            match = REDUCED.fullmatch(one)
+            match = REDUCED_WORD.fullmatch(one)
             log.sources(sim, match[2] if match else one)
     names = [*sim.model.body_names, *sim.model.joint_names]
     sim.step()

@@ -16,13 +16,13 @@ import numpy as np
 from sharnir.core.renamed import present_name
 from sharnir.errors import SceneError, SimulationError
 from sharnir.model.actuators import Friction
-from sharnir.runtime.log import SHORT
+from sharnir.runtime.log import SHORT_WORDS
 
 if TYPE_CHECKING:
     from sharnir.runtime.simulation import Simulation
 
-KINDS = ("joint", "body", "spring", "cable", "rope")
-WHOLE = ("gravity", "wind")  # values of the simulation that are one a world
+VARIED_KINDS = ("joint", "body", "spring", "cable", "rope")
+WORLD_VALUES = ("gravity", "wind")  # values of the simulation that are one a world
 FORM = re.compile(r"(?:(?P<kind>[a-z]+)/(?P<name>.+?)|sim)\.(?P<path>[A-Za-z_]+(?:\.[A-Za-z_]+)*)(?:\[(?P<index>\d+)\])?")
 
 
@@ -38,15 +38,15 @@ class Parameter:
 
     def __init__(self, word: str) -> None:
         found = FORM.fullmatch(word) if isinstance(word, str) else None
-        if found is None or (found["kind"] is not None and found["kind"] not in KINDS):
-            allowed = ", ".join(KINDS)
+        if found is None or (found["kind"] is not None and found["kind"] not in VARIED_KINDS):
+            allowed = ", ".join(VARIED_KINDS)
             raise SimulationError(
                 f"vary: {word!r} is no kind/name.value such as 'joint/hinge.friction' or 'sim.gravity[2]', nor a name of "
                 f"your own for a function; kinds: {allowed}"
             )
         self.word, self.kind, self.name = word, found["kind"] or "sim", found["name"] or ""
         self.path: list[str] = found["path"].split(".")
-        self.path[0] = SHORT.get(self.path[0], self.path[0]) if self.kind == "joint" else self.path[0]
+        self.path[0] = SHORT_WORDS.get(self.path[0], self.path[0]) if self.kind == "joint" else self.path[0]
         self.index = None if found["index"] is None else int(found["index"])
 
     def __repr__(self) -> str:
@@ -69,7 +69,7 @@ class Parameter:
         names = [n for n in dir(type(owner)) if isinstance(getattr(type(owner), n), property) and not n.startswith("_")]
         settable = [n for n in names if getattr(type(owner), n).fset is not None]
         if self.kind == "sim":
-            settable = list(WHOLE)
+            settable = list(WORLD_VALUES)
         if last not in settable:
             what = "is read, not set" if last in names and self.kind != "sim" else "is not there, or the same in all worlds"
             raise SimulationError(f"vary: {self.word!r} {what}; allowed: {', '.join(settable) or 'nothing'}")

@@ -28,8 +28,8 @@ from sharnir.errors import SimulationError
 
 _LOCK = threading.Lock()
 TRIED = 100  # ports from the one that is asked for, of which one has to be free
-QUIET = logging.getLogger("sharnir.view")  # of connections that come to nothing: turn it up to hear of them
-QUIET.setLevel(logging.CRITICAL)
+QUIET_LOG = logging.getLogger("sharnir.view")  # of connections that come to nothing: turn it up to hear of them
+QUIET_LOG.setLevel(logging.CRITICAL)
 
 
 def name_of(address: str) -> str:
@@ -148,7 +148,7 @@ def _guarded(
             own = sockets.get(urlsplit(connection.request.path).path)
             await (handler if own is None else own)(connection)
 
-        return plain(handle, *place, process_request=ask, **({"logger": QUIET} | options))
+        return plain(handle, *place, process_request=ask, **({"logger": QUIET_LOG} | options))
 
     with _LOCK:
         server.serve = serve

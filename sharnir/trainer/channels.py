@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.errors import SimulationError
+from sharnir.runtime.arrays import on_host
 from sharnir.runtime.simulation import Simulation
 from sharnir.sensors import IMU
 
@@ -56,7 +57,7 @@ def lever(sim: Simulation, joint: str, *, scale: float = 1.0, most: float = math
     at = int(sim.model.v_start[sim.model.joint_names[joint]])
 
     def read() -> Sequence[float]:
-        load = scale * float(sim._moving.axis_impulse[at, 0]) / sim.dt
+        load = scale * float(on_host(sim, "axis_impulse")[at, 0]) / sim.dt
         return (min(max(load, -most), most),)
 
     return Channel(("torque N·m",), read)

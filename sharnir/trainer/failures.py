@@ -22,7 +22,11 @@ from sharnir.sensors.noise import FAULTS
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
 Repair = Callable[[], None]
-STUCK, OPEN, EMPTY = 1e7, 1e12, 1.0  # N·m that a stuck brake holds; Ω of an open winding; Pa of a pump that stands
+STUCK_TORQUE, OPEN_RESISTANCE, EMPTY = (
+    1e7,
+    1e12,
+    1.0,
+)  # N·m that a stuck brake holds; Ω of an open winding; Pa of a pump that stands
 
 
 def _motor(sim: Owner, name: str) -> tuple[Callable[[], None], Repair]:
@@ -36,18 +40,18 @@ def _motor(sim: Owner, name: str) -> tuple[Callable[[], None], Repair]:
     if isinstance(drives[0], HydraulicCylinder):
         kept = np.copy(drive.number("pressure"))
         return lambda: drive.set_number("pressure", EMPTY), lambda: drive.set_number("pressure", kept)
-    what, dead = ("max_force", 0.0) if isinstance(drives[0], Servo) else ("resistance", OPEN)
+    what, dead = ("max_force", 0.0) if isinstance(drives[0], Servo) else ("resistance", OPEN_RESISTANCE)
     value = getattr(drive, what)
     return lambda: setattr(drive, what, dead), lambda: setattr(drive, what, value)
 
 
 def _brake(sim: Owner, name: str) -> tuple[Callable[[], None], Repair]:
-    """A joint holds as if welded, whatever the brake is told."""
+    """A joint holds as if welded, whatever the brake's command."""
     joint = sim.joint(name)
     kept = joint.friction
 
     def stick() -> None:
-        joint.friction = STUCK
+        joint.friction = STUCK_TORQUE
 
     return stick, lambda: setattr(joint, "friction", kept)
 
@@ -79,7 +83,7 @@ def _input(sim: Owner, name: str) -> tuple[Callable[[], None], Repair]:
 
 
 def _sensor(how: str) -> Callable[..., tuple[Callable[[], None], Repair]]:
-    """A sensor stays where it is, tells nothing (NaN), is off by a size, or errs more by a size."""
+    """A sensor freezes, reads NaN, has a bias of a given size, or more noise of a given size."""
 
     def failure(sim: Owner, name: str, size: Any) -> tuple[Callable[[], None], Repair]:
         sensor = sim.sensor(name)

@@ -1,7 +1,7 @@
 """A simulation at the pace of the wall clock.
 
     rt = sh.RealTime(sim, rate=500)
-    rt.run(10.0)                                   # here, for 10 s; rt.statistics tells how it went
+    rt.run(10.0)                                   # here, for 10 s; rt.statistics has its timing
     with rt:                                       # or in a thread of its own
         rt.post(lambda sim: sim.body("load").apply_force((0, 0, 10)))
         frame = rt.latest()
@@ -32,14 +32,17 @@ import numpy as np
 from sharnir.core.graphs import Keeper
 from sharnir.core.misspellings import Checked
 from sharnir.errors import SceneError, SimulationError, is_positive
-from sharnir.io.frames import Camera, Frame, Layout
+from sharnir.io.frames import Frame, Layout
+from sharnir.runtime.frame_camera import Camera
 from sharnir.runtime.simulation import Simulation
 from sharnir.trainer.statistics import Statistics, Times
 
 T = TypeVar("T")
 OVERRUN = ("catch-up", "skip", "slow")
 SPIN = 1.5e-4  # s before a deadline from which on the loop watches the clock: sleeping is not that exact
-SWITCH = 5e-5  # s, after which another thread has to give way to a loop that wakes; Python's own 5 ms is longer than a tick
+SWITCH_INTERVAL = (
+    5e-5  # s, after which another thread has to give way to a loop that wakes; Python's own 5 ms is longer than a tick
+)
 PATIENT = 1e-3  # s, after which the loop gives way to others within a tick
 KEEPS = 0.01  # s, the longest tick in which the solver keeps Python's lock
 TIDY = 1.0  # s between collections of garbage, where there is idle time
@@ -66,7 +69,7 @@ class Quiet:
                 gc.collect()
                 gc.freeze()
                 gc.disable()
-                sys.setswitchinterval(min(SWITCH, Quiet._was[1]))
+                sys.setswitchinterval(min(SWITCH_INTERVAL, Quiet._was[1]))
             Quiet._users += 1
             Keeper.thread = threading.get_ident() if self._keeps and Quiet._users == 1 else 0
         return self
@@ -390,7 +393,7 @@ class RealTime(Checked):
         clock = time.perf_counter
         left = due - clock()
         if left > SPIN:
-            sys.setswitchinterval(SWITCH)
+            sys.setswitchinterval(SWITCH_INTERVAL)
             time.sleep(left - SPIN)
             sys.setswitchinterval(PATIENT)
         while clock() < due:

@@ -19,11 +19,11 @@ from sharnir.trainer.failures import fail, forget, repair, weather
 
 # The Simulation, the RealTime and the Viewer; they stand floors above, so that they are not named here.
 Owner = Any
-EVERY, KEPT = 0.25, 240  # s between pictures of the past, and how many
-SOFT = 0.15  # s, in about which a pulled body follows
-MOST = 5.0  # times the weight of all that moves (or 9.81 m/s² of it): the bound of a pull
-SHOWN = 12  # events that are told
-LINE = (230, 126, 34)
+PAST_EVERY, PAST_KEPT = 0.25, 240  # s between pictures of the past, and how many
+PULL_TIME = 0.15  # s, in about which a pulled body follows
+MOST_PULL = 5.0  # times the weight of all that moves (or 9.81 m/s² of it): the bound of a pull
+EVENTS_SHOWN = 12  # events that are shown
+PULL_COLOUR = (230, 126, 34)
 
 
 class Past:
@@ -31,7 +31,7 @@ class Past:
 
     def __init__(self, sim: Owner) -> None:
         self._sim = sim
-        self._kept: deque[tuple[float, Any]] = deque(maxlen=KEPT)
+        self._kept: deque[tuple[float, Any]] = deque(maxlen=PAST_KEPT)
 
     def clear(self) -> None:
         """Forget all."""
@@ -40,7 +40,7 @@ class Past:
     def look(self) -> None:
         """Remember now, if it is time."""
         now = self._sim.time
-        if not self._kept or now - self._kept[-1][0] >= EVERY - 1e-9:
+        if not self._kept or now - self._kept[-1][0] >= PAST_EVERY - 1e-9:
             self._kept.append((now, self._sim.snapshot()))
 
     @property
@@ -72,7 +72,7 @@ class Pull:
         mass = np.asarray(sim.model.bodies.mass.numpy(), float)
         self._mass = mass[:, 0] if mass.ndim == 2 else mass
         moving = sim.model.bodies.motion.numpy() == MOTIONS["dynamic"]
-        self.bound = MOST * 9.81 * float(self._mass[moving].sum()) if moving.any() else 0.0
+        self.bound = MOST_PULL * 9.81 * float(self._mass[moving].sum()) if moving.any() else 0.0
         """N, the most that a hand pulls with."""
 
     @property
@@ -108,7 +108,7 @@ class Pull:
         body = self.sim.body(name)
         point = body.position + quat_rotate(body.rotation, self.arm)
         mass = max(float(self._mass[self.sim.model.body_names[name]]), 1e-6)
-        slow = max(SOFT, 4 * self.sim.dt)  # explicit: the step has to be short beside it
+        slow = max(PULL_TIME, 4 * self.sim.dt)  # explicit: the step has to be short beside it
         speed = body.velocity + np.cross(body.angular_velocity, point - body.com)
         force = mass * ((self.goal - point) / slow**2 - 2 * speed / slow)
         self.force = force * min(1.0, self.bound / max(float(np.linalg.norm(force)), 1e-300))
@@ -120,7 +120,7 @@ class OperatorActions:
 
     Args:
         sim: the machine. control: called with it before each step.
-        look: of the simulation and a number of worlds: a copy for those who look (`sharnir.trainer.mirror.take`).
+        look: of the simulation and a number of worlds: a copy for those who look (`sharnir.runtime.mirror.take`).
     """
 
     def __init__(self, sim: Owner, control: Callable[[Any], None] | None, look: Callable[[Any, int], Any]) -> None:
@@ -180,7 +180,7 @@ class OperatorActions:
         if self.past.go_back(seconds):
             self.sim.inputs.note("back", "", seconds)
 
-    # ---- what is told ----
+    # ---- status ----
 
     def look(self, worlds: int) -> Any:
         """A copy, with the contacts of so many worlds, and what is pulled: body, point in its frame, goal."""
@@ -190,7 +190,7 @@ class OperatorActions:
         """How it is, for the panel and the desk."""
         controls, rt = self.sim.inputs, self.rt
         values = {name: float(np.ravel(controls[name])[0]) for name in controls}
-        events = list(controls.events)[-SHOWN:]
+        events = list(controls.events)[-EVENTS_SHOWN:]
         return {
             "time": self.sim.time, "past": self.past.length, "values": values, "statistics": rt.statistics,
             "events": [[e.time, e.kind, e.name, e.value if np.ndim(e.value) == 0 else "…", e.by] for e in events],
@@ -282,7 +282,7 @@ class Grip:
         self._viewer, self._held = viewer, False
         none = np.zeros((1, 2, 3), np.float32)
         scene = viewer.server.scene
-        self._line = scene.add_line_segments("/view/0/pull", none, LINE, thickness=0.005 * viewer.size, visible=False)
+        self._line = scene.add_line_segments("/view/0/pull", none, PULL_COLOUR, thickness=0.005 * viewer.size, visible=False)
         motion = sim.model.bodies.motion.numpy()
         for name, handle in viewer.handles.items():
             if motion[sim.model.body_names[name]] == MOTIONS["dynamic"] and sim.worlds == 1:

@@ -19,10 +19,10 @@ from sharnir.errors import SimulationError
 from sharnir.io.frames import Frame, decode, read_layout
 from sharnir.trainer.loop import RealTime
 
-SLOTS = 3
-HEAD = struct.Struct("<8sQIII")  # magic, number of the newest, bytes of the names, of a slot, version
-MAGIC, VERSION = b"SHBOARD\0", 1
-ROPES = 12 * 4096  # bytes beyond the first frame: a rope may be paid out
+FRAME_SLOTS = 3
+BOARD_HEAD = struct.Struct("<8sQIII")  # magic, number of the newest, bytes of the names, of a slot, version
+BOARD_MAGIC, BOARD_VERSION = b"SHBOARD\0", 1
+ROPE_BYTES = 12 * 4096  # bytes beyond the first frame: a rope may be paid out
 _OWN: set[str] = set()  # boards of this process
 
 
@@ -32,16 +32,16 @@ class SharedFrames:
     def __init__(self, rt: RealTime, name: str | None = None) -> None:
         self._layout = rt.layout
         names = rt.layout.to_json().encode()
-        self._slot = 4 + len(rt.latest().encode(rt.layout)) + (ROPES if rt.layout.ropes else 0)
-        self._first = HEAD.size + len(names)
-        self._memory = SharedMemory(name, create=True, size=self._first + SLOTS * self._slot)
+        self._slot = 4 + len(rt.latest().encode(rt.layout)) + (ROPE_BYTES if rt.layout.ropes else 0)
+        self._first = BOARD_HEAD.size + len(names)
+        self._memory = SharedMemory(name, create=True, size=self._first + FRAME_SLOTS * self._slot)
         self._buffer = _buffer(self._memory)
         self.name = self._memory.name
         """To be given to the other process."""
         _OWN.add(self.name)
         self._number = 0
-        HEAD.pack_into(self._buffer, 0, MAGIC, 0, len(names), self._slot, VERSION)
-        self._buffer[HEAD.size : self._first] = names
+        BOARD_HEAD.pack_into(self._buffer, 0, BOARD_MAGIC, 0, len(names), self._slot, BOARD_VERSION)
+        self._buffer[BOARD_HEAD.size : self._first] = names
         self.show(rt.latest())
         rt.add_board(self)
 
@@ -50,7 +50,7 @@ class SharedFrames:
         data = frame.encode(self._layout)
         if len(data) + 4 > self._slot:
             return
-        at = self._first + self._slot * ((self._number + 1) % SLOTS)
+        at = self._first + self._slot * ((self._number + 1) % FRAME_SLOTS)
         struct.pack_into("<I", self._buffer, at, len(data))
         self._buffer[at + 4 : at + 4 + len(data)] = data
         self._number += 1
@@ -83,14 +83,16 @@ class Watcher:
     def _read_head(self, name: str) -> None:
         """Sizes and names, checked against the memory that is there."""
         size = len(self._buffer)
-        magic, _, names, self._slot, version = HEAD.unpack_from(self._buffer) if size >= HEAD.size else (b"", 0, 0, 0, 0)
-        if magic != MAGIC or version != VERSION:
-            raise SimulationError(f"Watcher: {name!r} is no board of version {VERSION}")
-        self._first = HEAD.size + names
-        if self._slot < 4 or self._first + SLOTS * self._slot > size:
+        magic, _, names, self._slot, version = (
+            BOARD_HEAD.unpack_from(self._buffer) if size >= BOARD_HEAD.size else (b"", 0, 0, 0, 0)
+        )
+        if magic != BOARD_MAGIC or version != BOARD_VERSION:
+            raise SimulationError(f"Watcher: {name!r} is no board of version {BOARD_VERSION}")
+        self._first = BOARD_HEAD.size + names
+        if self._slot < 4 or self._first + FRAME_SLOTS * self._slot > size:
             raise SimulationError(f"Watcher: {name!r} announces {names} bytes of names and slots of {self._slot} bytes in {size}")
         try:
-            self.layout = read_layout(bytes(self._buffer[HEAD.size : self._first]))
+            self.layout = read_layout(bytes(self._buffer[BOARD_HEAD.size : self._first]))
         except MessageError as error:
             raise SimulationError(f"Watcher: {name!r} has no names: {error}") from None
 
@@ -98,7 +100,7 @@ class Watcher:
         """The newest frame."""
         for _ in range(1000):
             (number,) = struct.unpack_from("<Q", self._buffer, 8)
-            at = self._first + self._slot * (number % SLOTS)
+            at = self._first + self._slot * (number % FRAME_SLOTS)
             (size,) = struct.unpack_from("<I", self._buffer, at)
             try:
                 return decode(bytes(self._buffer[at + 4 : at + 4 + min(size, self._slot - 4)]))[0]

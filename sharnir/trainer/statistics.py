@@ -1,4 +1,4 @@
-"""Statistics of a loop that runs for hours: histograms of a fixed size, and what is told of them."""
+"""Statistics of a loop that runs for hours: histograms of a fixed size, and summaries of them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-LEAST, RATIO = 1e-7, 1.02  # s, of the first bin; from one bin to the next
+FIRST_BIN, RATIO = 1e-7, 1.02  # s, of the first bin; from one bin to the next
 BINS = 1100  # up to 290 s
-SCALE = 1 / math.log(RATIO)
+BINS_PER_LOG = 1 / math.log(RATIO)
 
 
 class Times:
@@ -23,7 +23,7 @@ class Times:
 
     def add(self, value: float) -> None:
         """One more."""
-        self._bins[min(int(math.log(value / LEAST) * SCALE) + 1, BINS - 1) if value > LEAST else 0] += 1
+        self._bins[min(int(math.log(value / FIRST_BIN) * BINS_PER_LOG) + 1, BINS - 1) if value > FIRST_BIN else 0] += 1
         self.count += 1
         self.sum += value
         if value > self.max:
@@ -34,7 +34,7 @@ class Times:
         if not self.count:
             return 0.0
         k = int(np.searchsorted(np.cumsum(self._bins), share / 100 * self.count))
-        return min(LEAST * RATIO**k, self.max)
+        return min(FIRST_BIN * RATIO**k, self.max)
 
     @property
     def mean(self) -> float:

@@ -1,4 +1,4 @@
-"""Frames sent to others, latest wins, and commands taken from them: over UDP and over a WebSocket, on this machine unless told.
+"""Frames sent to others, latest wins, and commands taken from them: over UDP and over a WebSocket, on this machine by default.
 
     stream = Stream(rt, websocket=8090, udp="127.0.0.1:5005", token="secret")
     ...
@@ -26,14 +26,14 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from sharnir.core.bounded_json import MAX_BYTES, MessageError, decode, same_token
+from sharnir.core.bounded_json import MAX_MESSAGE_BYTES, MessageError, decode, same_token
 from sharnir.core.extras import need
 from sharnir.errors import SceneError, SimulationError, is_positive
-from sharnir.trainer.access_guard import QUIET, allowed
+from sharnir.trainer.access_guard import QUIET_LOG, allowed
 from sharnir.trainer.loop import RealTime
 
 DATAGRAM = 65000  # bytes of a frame that fits one
-MOST = 200  # commands a second from one client; more are refused
+MAX_COMMANDS = 200  # commands a second from one client; more are refused
 DOES = ("pause", "resume", "release")
 log = logging.getLogger("sharnir")
 
@@ -130,7 +130,7 @@ class Stream:
         with self._ear:
             while not self._done.is_set():
                 try:
-                    data, _sender = self._ear.recvfrom(MAX_BYTES + 1)
+                    data, _sender = self._ear.recvfrom(MAX_MESSAGE_BYTES + 1)
                 except (TimeoutError, OSError):
                     continue
                 self._receive(data, False, allowance)
@@ -139,10 +139,17 @@ class Stream:
 
     async def _serve(self, port: int, ready: threading.Event) -> None:
         server = need("websockets.asyncio.server", "io")
-        options: dict[str, Any] = {"max_size": MAX_BYTES, "max_queue": 8, "write_limit": 1 << 16, "compression": None}
+        options: dict[str, Any] = {"max_size": MAX_MESSAGE_BYTES, "max_queue": 8, "write_limit": 1 << 16, "compression": None}
         try:
             running = await server.serve(
-                self._meet, self.host, port, process_request=self._ask, ping_interval=5, ping_timeout=10, logger=QUIET, **options
+                self._meet,
+                self.host,
+                port,
+                process_request=self._ask,
+                ping_interval=5,
+                ping_timeout=10,
+                logger=QUIET_LOG,
+                **options,
             )
         except OSError as error:
             self._wrong = error
@@ -206,7 +213,7 @@ class Stream:
         """Execute one message, or count it and return why it is refused. No message ends the thread that calls this."""
         try:
             if not allowance.take():
-                raise MessageError(f"more than {MOST} commands a second")
+                raise MessageError(f"more than {MAX_COMMANDS} commands a second")
             self._command(data, known)
             return ""
         except MessageError as error:
@@ -248,12 +255,12 @@ class Allowance:
     """So many messages a second, and no more."""
 
     def __init__(self) -> None:
-        self._left, self._then = float(MOST), time.monotonic()
+        self._left, self._then = float(MAX_COMMANDS), time.monotonic()
 
     def take(self) -> bool:
         """Whether one more is allowed."""
         now = time.monotonic()
-        self._left, self._then = min(float(MOST), self._left + MOST * (now - self._then)), now
+        self._left, self._then = min(float(MAX_COMMANDS), self._left + MAX_COMMANDS * (now - self._then)), now
         if self._left < 1.0:
             return False
         self._left -= 1.0

@@ -14,8 +14,8 @@ from sharnir.view.stage import one_of, wide
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
-AHEAD = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # of a frame: eye, what is looked at, up
-ROOM = 1.15  # around what is seen
+LOOKING_AHEAD = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # of a frame: eye, what is looked at, up
+VIEW_ROOM = 1.15  # around what is seen
 FOV = math.radians(45)  # of height
 VIEWS = {
     "all": (0.45, -1.0, 0.38), "front": (1.0, 0.0, 0.12), "side": (0.0, -1.0, 0.12), "top": (0.0, -1e-3, 1.0),
@@ -35,7 +35,7 @@ def view_of(name: str, corners: np.ndarray, aspect: float = 1.0) -> tuple[np.nda
         way = np.array([1.0, -0.45, 0.38])
     middle = corners.mean(0)
     half = math.atan(math.tan(FOV / 2) * min(aspect, 1.0))
-    reach = ROOM * 0.5 * max(float(np.linalg.norm(extent)), 1e-3) / math.tan(half)
+    reach = VIEW_ROOM * 0.5 * max(float(np.linalg.norm(extent)), 1e-3) / math.tan(half)
     way = way / np.linalg.norm(way)
     right = np.cross((0.0, 0.0, 1.0), way)
     up = np.cross(way, right / np.linalg.norm(right))
@@ -103,7 +103,7 @@ class Ride:
             if number not in self._seats:
                 points = np.array([camera.position - place, camera.look_at - place, camera.up_direction], float)
                 own = quat_rotate(np.tile(quat_conjugate(turn), (3, 1)), points)
-                self._seats[number] = AHEAD if self.where in self._sim.model.frames else own
+                self._seats[number] = LOOKING_AHEAD if self.where in self._sim.model.frames else own
             eye, at, up = quat_rotate(np.tile(turn, (3, 1)), self._seats[number])
             with client.atomic():
                 camera.up_direction, camera.position = up, place + eye

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError
 from typing import Any
 
+import warp as wp
+
 from sharnir.core.extras import need
 from sharnir.errors import SimulationError
 from sharnir.runtime.record_writer import Recorder
@@ -37,7 +39,7 @@ def drive(
     record: `sim.record_file(file)`, which keeps what people do and what the machine does, from the first step to the last.
     """
     need("viser", "view")
-    if not sim._on_cpu or "fork" not in multiprocessing.get_all_start_methods():
+    if not wp.get_device(sim.model.device).is_cpu or "fork" not in multiprocessing.get_all_start_methods():
         viewer = Viewer(sim, title, closed=True, control=control, budget=budget, **options)
         say_where(viewer)
         with ended_by_hand(viewer.stop), record or contextlib.nullcontext():

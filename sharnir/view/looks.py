@@ -13,21 +13,22 @@ from sharnir.core.spatial import quat_multiply, quat_rotate
 from sharnir.core.strided import of_first
 from sharnir.geometry.shapes import Compound, Cylinder, PointMass, Shape
 from sharnir.io.meshes import finishes, is_painted, paint, tints
-from sharnir.model.descriptions import FINISH
+from sharnir.model.descriptions import PLAIN_FINISH
+from sharnir.runtime.measures import poses
 from sharnir.view.picture import joined_smoothly, rope_segments
 from sharnir.view.pieces import PALETTE, coil, creased, part_mesh
 
 # The Simulation; importing its class would be a circle.
 Owner = Any
-GREY, EARTH, FLOOR = (150, 150, 155), (168, 158, 134), (196, 198, 200)
-ROPE, ROD, SPRING = (64, 60, 56), (110, 115, 125), (96, 120, 96)
+STONE, SOIL, FLOOR_COLOUR = (150, 150, 155), (168, 158, 134), (196, 198, 200)
+TRACED_ROPE, TRACED_ROD, TRACED_SPRING = (64, 60, 56), (110, 115, 125), (96, 120, 96)
 DYNAMIC = 2  # `bodies.motion` of a body that forces move
 SMOOTH_MOST = 100  # segments of a rope up to which it is drawn as a smooth curve
-KINDS = {
+SOLID_KINDS = {
     "sphere": SPHERE, "box": BOX, "capsule": CAPSULE, "cylinder": CYLINDER, "ellipsoid": ELLIPSOID, "cone": CONE, "plane": PLANE,
 }  # fmt: skip
-PLAIN, CHECKERED = 0, 1
-STILL = np.array([0.0, 0.0, 0.0, 1.0])
+PLAIN_GROUND, CHECKERED_GROUND = 0, 1
+UNTURNED = np.array([0.0, 0.0, 0.0, 1.0])
 
 
 @dataclass
@@ -54,9 +55,9 @@ class Solid:
     radius: float
     bound: float
     colour: tuple[float, ...]  # red, green, blue, opacity, 0 to 1 (sRGB)
-    pattern: int = PLAIN
+    pattern: int = PLAIN_GROUND
     surface: Surface | None = None
-    finish: tuple[float, float] = FINISH  # roughness, metalness, 0 to 1
+    finish: tuple[float, float] = PLAIN_FINISH  # roughness, metalness, 0 to 1
 
 
 @dataclass
@@ -110,19 +111,19 @@ class Gallery:
             dynamic = int(motion[b]) == DYNAMIC
             moving += dynamic
             shape = model.visuals.get(b, own)
-            colour = PALETTE[(moving - 1) % len(PALETTE)] if dynamic else GREY if shape is not None else EARTH
+            colour = PALETTE[(moving - 1) % len(PALETTE)] if dynamic else STONE if shape is not None else SOIL
             given = model.colors[b]
             if given is not None:
                 colour = (round(255 * given[0]), round(255 * given[1]), round(255 * given[2]))
             if shape is None:
                 for part in parts.get(b, ()):
-                    self._add_part(b, part, FLOOR if part.kind == "plane" and given is None else colour)
+                    self._add_part(b, part, FLOOR_COLOUR if part.kind == "plane" and given is None else colour)
             elif is_painted(shape):
                 made = painted(shape, colour)
                 made.finishes = None if b in model.finishes else made.finishes
                 self._add_surface(b, made, colour)
             else:
-                self._add_shape(b, shape, np.zeros(3), STILL, colour, b in model.visuals)
+                self._add_shape(b, shape, np.zeros(3), UNTURNED, colour, b in model.visuals)
 
     def _add_shape(self, b: int, shape: Any, position: np.ndarray, rotation: np.ndarray, colour: Any, two_sided: bool) -> None:
         """A shape that has one colour, in a frame on body b."""
@@ -135,7 +136,7 @@ class Gallery:
         made = None
         if not isinstance(shape, PointMass):
             found = parts_of(shape, "picture", True)
-            made = found[0] if len(found) == 1 and found[0].kind in KINDS else None
+            made = found[0] if len(found) == 1 and found[0].kind in SOLID_KINDS else None
         if made is None:
             vertices, faces = shape.mesh()
             if len(faces):
@@ -147,26 +148,28 @@ class Gallery:
             made.bound = float(np.hypot(shape.radius, 0.5 * shape.length))
         made.position = position + quat_rotate(rotation, made.position)
         made.rotation = quat_multiply(rotation, made.rotation)
-        self._add_closed(b, made, colour, PLAIN)
+        self._add_closed(b, made, colour, PLAIN_GROUND)
 
     def _add_part(self, b: int, part: Any, colour: Any) -> None:
         """A collision part of a body that has no shape to draw: of the ground, for example."""
         ground = part.kind in ("plane", "heights")
-        if part.kind in KINDS:
+        if part.kind in SOLID_KINDS:
             if part.kind == "cylinder" and part.radius > 0:  # drawn without the rounding of its edges
                 part = replace(part, size=part.size + [part.radius, part.radius, 0.0], radius=0.0, bound=part.bound + part.radius)
-            self._add_closed(b, part, colour, CHECKERED if ground else PLAIN)
+            self._add_closed(b, part, colour, CHECKERED_GROUND if ground else PLAIN_GROUND)
         elif (mesh := part_mesh(part)) is not None:
-            self._add_surface(b, surface(*mesh), colour, CHECKERED if ground else PLAIN)
+            self._add_surface(b, surface(*mesh), colour, CHECKERED_GROUND if ground else PLAIN_GROUND)
 
     def _add_closed(self, b: int, part: Any, colour: Any, pattern: int) -> None:
         shade = (*(c / 255 for c in colour), 1.0)
         place, turn = np.asarray(part.position, float), np.asarray(part.rotation, float)
         size = np.asarray(part.size, float)
-        finish = self.sim.model.finishes.get(b, FINISH)
-        self.solids.append(Solid(b, KINDS[part.kind], place, turn, size, part.radius, part.bound, shade, pattern, None, finish))
+        finish = self.sim.model.finishes.get(b, PLAIN_FINISH)
+        self.solids.append(
+            Solid(b, SOLID_KINDS[part.kind], place, turn, size, part.radius, part.bound, shade, pattern, None, finish)
+        )
 
-    def _add_surface(self, b: int, made: Surface, colour: Any, pattern: int = PLAIN) -> None:
+    def _add_surface(self, b: int, made: Surface, colour: Any, pattern: int = PLAIN_GROUND) -> None:
         if not len(made.faces):
             return
         middle = 0.5 * (made.vertices.min(0) + made.vertices.max(0))
@@ -174,14 +177,12 @@ class Gallery:
         bound = float(np.linalg.norm(made.vertices, axis=1).max())
         size = np.abs(made.vertices).max(0)
         shade = (*(c / 255 for c in colour), 1.0)
-        finish = self.sim.model.finishes.get(b, FINISH)
-        self.solids.append(Solid(b, MESH, middle, STILL, size, 0.0, bound, shade, pattern, made, finish))
+        finish = self.sim.model.finishes.get(b, PLAIN_FINISH)
+        self.solids.append(Solid(b, MESH, middle, UNTURNED, size, 0.0, bound, shade, pattern, made, finish))
 
     def poses(self) -> tuple[np.ndarray, np.ndarray]:
         """Frame origins (bodies, 3), m, and rotations (bodies, 4) of the first world."""
-        s = self.sim._moving
-        turn = np.asarray(s.rotation[:, 0], float)
-        return np.asarray(s.position[:, 0], float) - quat_rotate(turn, self.sim.model.com), turn
+        return poses(self.sim, 0)[:2]
 
     def tubes(self) -> Tubes:
         """Ropes, cables, springs and rods as they are now."""
@@ -191,20 +192,20 @@ class Gallery:
             line, _ = rope_segments(sim, name, 0)
             if 1 < len(line) <= SMOOTH_MOST and np.array_equal(line[:-1, 1], line[1:, 0]):
                 line = joined_smoothly(line)
-            found.append((line, float(model.ropes.described[k].radius), ROPE))
+            found.append((line, float(model.ropes.described[k].radius), TRACED_ROPE))
         for name in model.cable_names:
             points = np.asarray(sim.cable(name).points, float)
-            found.append((np.stack([points[:-1], points[1:]], 1), 0.0, ROPE))
+            found.append((np.stack([points[:-1], points[1:]], 1), 0.0, TRACED_ROPE))
         for name in model.spring_names:
             a, b = (np.atleast_2d(end)[0] for end in sim.spring(name).ends)
-            found.append((coil(a, b, 0.04 * float(np.linalg.norm(b - a))), 0.0, SPRING))
+            found.append((coil(a, b, 0.04 * float(np.linalg.norm(b - a))), 0.0, TRACED_SPRING))
         place, turn = self.poses()
         centre = place + quat_rotate(turn, model.com)
         table = model.joints
         for j in np.flatnonzero(table.rod.numpy() > 0) if model.joint_kinds else ():
             ends = ((model.parents, of_first(table.parent_point)), (model.children, of_first(table.child_point)))
             line = np.array([[centre[body[j]] + quat_rotate(turn[body[j]], points[j]) for body, points in ends]])
-            found.append((line, 0.0, ROD))
+            found.append((line, 0.0, TRACED_ROD))
         found = [one for one in found if len(one[0])]
         if not found:
             return Tubes()

@@ -30,7 +30,7 @@ from sharnir.view.panel import within
 Owner = Any
 LOST = 0.5  # s, simulated, after which an operator who is silent is lost
 DEAD = 0.12  # of a stick's way, that counts as nothing
-PERIOD = 0.1  # s, between what pages are told
+PERIOD = 0.1  # s, between messages to pages
 WORST = 20  # bad messages, after which a page is disconnected
 RANGES = {"back": (0.0, 1e3), "friction": (0.01, 5.0), "gravity": (0.0, 50.0), "wind": (-60.0, 60.0)}
 """What an instructor may set: s back in time; a factor; m/s² downwards; m/s along x."""
@@ -148,7 +148,7 @@ class OperatorPanel:
             "motor": driven, "brake": free, "joint": list(sim.model.joint_names), "input": list(sim.inputs),
             "rope": list(sim.model.ropes.names) if sim.model.ropes is not None else [],
         }  # fmt: skip
-        sensors = dict(sim._sensors)
+        sensors = {name: sim.sensor(name) for name in sim.model.sensors}
         noisy = [name for name, sensor in sensors.items() if np.any(sensor.noise.sigma)]
         parts |= {f"sensor {how}": noisy if how in ("bias", "noise") else list(sensors) for how in FAULTS}
         can = {"friction": sim.solver.collider is not None, "wind": sim.model.ropes is not None or bool(sim.model.drag_areas)}

@@ -17,13 +17,14 @@ from sharnir.core.spatial import quat_rotate
 from sharnir.errors import SimulationError, is_positive
 from sharnir.io.meshes import tints
 from sharnir.runtime.log import Observer
-from sharnir.view.picture import Looks, poses
+from sharnir.runtime.measures import poses
+from sharnir.view.picture import Looks
 from sharnir.view.pieces import PALETTE, coil, outermost, round_length
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
-MOST = 20_000  # frames of a page
-ROD = (70, 80, 90)
+MAX_FRAMES = 20_000  # frames of a page
+ROD_COLOUR = (70, 80, 90)
 
 
 class Page(Observer):
@@ -62,7 +63,7 @@ class Page(Observer):
 
     def take(self) -> None:
         """Remember how things are now."""
-        if len(self._times) >= MOST:
+        if len(self._times) >= MAX_FRAMES:
             return
         sim = self._sim
         place, turn, _ = poses(sim, 0)
@@ -89,7 +90,7 @@ class Page(Observer):
                 kind, _, name = word.partition("/")
                 rope = kind == "rope"
                 radius = self._sim.model.ropes.described[ropes.index(name)].radius if rope else 0.0
-                colour = PALETTE[(self._looks.moving + k) % len(PALETTE)] if rope else ROD
+                colour = PALETTE[(self._looks.moving + k) % len(PALETTE)] if rope else ROD_COLOUR
                 self._lines[word] = radius, colour, rope, [np.zeros((0, 3), np.float32)] * (len(self._times) - 1)
             self._lines[word][3].append(np.asarray(points, np.float32))
 

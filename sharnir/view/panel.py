@@ -23,12 +23,12 @@ from sharnir.view.pieces import PALETTE
 Owner = Any
 MOST_SLIDERS = 24  # of a kind
 MOST_CURVES, MOST_WIDE = 8, 4  # curves of a plot; numbers of one value that are drawn one by one
-SHOWN = 20.0  # s of a plot
-FINE = 200  # steps of a slider
-HELD = 0.5  # s for which a slider stays where a hand put it
-LEDGER, GIVEN = "energies", "given (lost below 0), J"
-ENERGIES = ("sim.energy", "sim.kinetic", "sim.potential", "sim.elastic")
-FAR = 1e20  # beyond: no limit
+PLOT_SPAN = 20.0  # s of a plot
+SLIDER_STEPS = 200  # steps of a slider
+HELD_FOR = 0.5  # s for which a slider stays where a hand put it
+LEDGER, GIVEN_LABEL = "energies", "given (lost below 0), J"
+ENERGY_CURVES = ("sim.energy", "sim.kinetic", "sim.potential", "sim.elastic")
+NO_LIMIT_BEYOND = 1e20  # beyond: no limit
 
 
 def within(value: Any, low: float, high: float) -> float | None:
@@ -50,7 +50,7 @@ class Slider:
         self._get, self._put, self._moved = get, put, -math.inf
         self._last = min(max(0.0, self.low), self.high)
         self._last = self._now()
-        step = 10 ** math.floor(math.log10((self.high - self.low) / FINE))
+        step = 10 ** math.floor(math.log10((self.high - self.low) / SLIDER_STEPS))
         self.handle = gui.add_slider(
             label, min=self.low, max=self.high, step=float(step), initial_value=self._last, hint=hint
         )  # fmt: skip
@@ -85,7 +85,7 @@ class Slider:
 
     def show(self) -> None:
         """Follow the simulation, unless a hand has just moved it."""
-        if time.perf_counter() - self._moved > HELD:
+        if time.perf_counter() - self._moved > HELD_FOR:
             self._widen(self._get())
             now = self._now()
             if abs(now - self._last) > 1e-3 * (self.high - self.low):
@@ -146,8 +146,8 @@ class Sliders:
             low, high = (float(np.ravel(end)[0]) for end in limit)
         except (KeyError, TypeError):
             low, high = -math.inf, math.inf
-        low = low if low > -FAR else min(-wide, now)
-        high = high if high < FAR else max(wide, now)
+        low = low if low > -NO_LIMIT_BEYOND else min(-wide, now)
+        high = high if high < NO_LIMIT_BEYOND else max(wide, now)
         return (low, high) if high - low > 1e-9 else (low - 1e-6, high + 1e-6)
 
     def _drives(self) -> list[tuple[Any, ...]]:
@@ -174,7 +174,7 @@ class Sliders:
                 most = max(most, 2 * abs(now))
                 ends = self._range(joint, i, now) if what == "position" else (-most, most)
                 get, put = partial(read, joint.drive, what, i), self._doing("drive", name, what, i)
-                out.append((label, ends, get, put, f"{what} that the drive is told, {unit}"))
+                out.append((label, ends, get, put, f"{what} commanded to the drive, {unit}"))
         for k, name in enumerate(sim.model.ropes.names if sim.model.ropes is not None else ()):
             if sim.model.ropes.described[k].reel >= 0 and sim.model.ropes.described[k].winch is None:
                 most = float(f"{0.2 * sim.model.ropes.described[k].lengths.sum():.2g}")
@@ -240,10 +240,10 @@ class Plot:
         """Plot one more of the values that are offered; `LEDGER` is all energies, and what was lost or given since it began."""
         if word == LEDGER:
             begin = total(self._sim)
-            for part in ENERGIES:
+            for part in ENERGY_CURVES:
                 for name, value in sources(self._sim, part).items():
                     self._begin(name, value)
-            self._begin(GIVEN, lambda: total(self._sim) - begin)
+            self._begin(GIVEN_LABEL, lambda: total(self._sim) - begin)
         elif word in self.offered:
             for name, value in sources(self._sim, str(word)).items():
                 self._begin(name, value)
@@ -290,8 +290,8 @@ class Plot:
                 return
         self._times.append(now)
         self._rows.append([number for name, value in self._values.items() for _, number in spread(self._sim, name, value())])
-        if now - self._times[0] > SHOWN:
-            first_kept = next(i for i, t in enumerate(self._times) if now - t <= SHOWN)
+        if now - self._times[0] > PLOT_SPAN:
+            first_kept = next(i for i, t in enumerate(self._times) if now - t <= PLOT_SPAN)
             del self._times[:first_kept], self._rows[:first_kept]
 
     def show(self) -> None:
@@ -319,7 +319,7 @@ def spread(sim: Owner, name: str, value: Any) -> list[tuple[str, float]]:
 
 def offered(sim: Owner) -> list[str]:
     """Values that a page may choose from."""
-    out = [LEDGER, *ENERGIES]
+    out = [LEDGER, *ENERGY_CURVES]
     for name in list(sim.model.joint_names)[:100]:
         if sim.joint(name).kind.v_size:
             out += [f"joint/{glob.escape(name)}.{value}" for value in ("q", "qd", "reaction")]

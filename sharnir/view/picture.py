@@ -19,8 +19,9 @@ from sharnir.core.strided import of_first
 from sharnir.errors import SimulationError
 from sharnir.geometry.shapes import Triangles
 from sharnir.io.meshes import as_glb, coloured, finishes, is_painted, paint
-from sharnir.model.descriptions import FINISH
+from sharnir.model.descriptions import PLAIN_FINISH
 from sharnir.model.model import FIXED, KINEMATIC
+from sharnir.runtime.measures import poses
 from sharnir.view.pieces import (
     PALETTE,
     Colour,
@@ -41,16 +42,21 @@ from sharnir.view.pieces import (
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
-SEEN = 1e-7  # of the picture's size: less is not seen to move
+LEAST_SEEN = 1e-7  # of the picture's size: less is not seen to move
 ROPE_LEAST = 0.003  # of the picture's size: thinner ropes are drawn as thick as this
 FADE = 0.98  # of the largest force seen, that is left after a picture
-WATCHED, PATIENCE = 8.0, 1.5  # s of motion that the first view takes in; s of work that this may cost
-GREY, SILVER, EARTH = (150, 155, 160), (190, 195, 200), (142, 134, 112)
-TURN, SLIDE, BALL, ROD, SPRING = (214, 69, 65), (38, 166, 91), (142, 68, 173), (70, 80, 90), (90, 120, 90)
-STICK, ARC, STRIPE = (120, 30, 45), (236, 188, 96), (250, 250, 250)
-FINE = 4  # parts of a segment of a rope, drawn
-FORCE, PRESS, NORMAL = (230, 126, 34), (192, 57, 43), (41, 128, 185)
-SLACK, TIGHT = np.array([70.0, 110.0, 200.0]), np.array([220.0, 50.0, 40.0])  # a rope without pull, and with the largest seen
+WATCH_TIME, WATCH_WORK = 8.0, 1.5  # s of motion that the first view takes in; s of work that this may cost
+FIXED_COLOUR, SILVER, TERRAIN_COLOUR = (150, 155, 160), (190, 195, 200), (142, 134, 112)
+TURN_COLOUR, SLIDE_COLOUR, BALL_COLOUR, ROD_COLOUR, SPRING_COLOUR = (
+    (214, 69, 65), (38, 166, 91), (142, 68, 173), (70, 80, 90), (90, 120, 90),
+)  # fmt: skip
+STICK_COLOUR, ARC, STRIPE = (120, 30, 45), (236, 188, 96), (250, 250, 250)
+ROPE_PARTS_DRAWN = 4  # parts of a segment of a rope, drawn
+FORCE_COLOUR, PRESS, NORMAL = (230, 126, 34), (192, 57, 43), (41, 128, 185)
+SLACK_COLOUR, TIGHT_COLOUR = (
+    np.array([70.0, 110.0, 200.0]),
+    np.array([220.0, 50.0, 40.0]),
+)  # a rope without pull, and with the largest seen
 
 
 @dataclass
@@ -123,7 +129,7 @@ class Looks:
         for i, own in enumerate(model.shapes):
             shape = model.visuals.get(i, own)
             given, mesh = model.colors[i], self._body_mesh(i, shape)
-            colour = {FIXED: GREY if shape is not None else EARTH, KINEMATIC: SILVER}.get(int(motion[i]))
+            colour = {FIXED: FIXED_COLOUR if shape is not None else TERRAIN_COLOUR, KINEMATIC: SILVER}.get(int(motion[i]))
             if colour is None:
                 colour, moving = PALETTE[moving % len(PALETTE)], moving + 1
             colour = colour if given is None else tuple(round(255 * c) for c in given)
@@ -147,8 +153,8 @@ class Looks:
 
     def finish(self, i: int) -> list[float]:
         """Roughness and metalness of a body, 0 to 1; of a painted one without its own, the mean of its file's."""
-        own = self.sim.model.finishes.get(i, FINISH)
-        return [float(x) for x in (own if own is not FINISH or i not in self.paint else finishes(self.paint[i]).mean(0))]
+        own = self.sim.model.finishes.get(i, PLAIN_FINISH)
+        return [float(x) for x in (own if own is not PLAIN_FINISH or i not in self.paint else finishes(self.paint[i]).mean(0))]
 
     def _body_mesh(self, i: int, shape: Any) -> Triangles | None:
         """A body's own shape, else what touches of it, else a small ball; nothing of the world but its terrain."""
@@ -208,7 +214,7 @@ class Looks:
                 body = int(model.parents[k] if self._on_parent(joint, i, slides, jobs) else model.children[k])
                 half = self._reach(k, anchor, axis, place, turn)
                 thin = min(0.0045 * self.size, 0.1 * half)
-                mesh, colour = (double_arrow(thin, half), SLIDE) if i < slides else (cylinder(thin, 2 * half), TURN)
+                mesh, colour = (double_arrow(thin, half), SLIDE_COLOUR) if i < slides else (cylinder(thin, 2 * half), TURN_COLOUR)
                 back = quat_conjugate(turn[body])
                 out.append(
                     Mark(
@@ -223,7 +229,7 @@ class Looks:
                 at = quat_rotate(quat_conjugate(turn[body]), anchor - place[body])
                 radius = 0.3 * self._reach(k, anchor, np.array([0.0, 0.0, 1.0]), place, turn)
                 still = np.array([1.0, 0.0, 0.0, 0.0])
-                out.append(Mark(f"{safe(names[k])}.ball", body, ball(min(0.016 * self.size, radius)), BALL, at, still))
+                out.append(Mark(f"{safe(names[k])}.ball", body, ball(min(0.016 * self.size, radius)), BALL_COLOUR, at, still))
         return out
 
     def _arc(
@@ -277,7 +283,7 @@ class Picture:
         model = sim.model
         place, turn, _ = poses(sim, world)
         self.handles: dict[str, Any] = {}
-        self._shown = np.full((len(place), 7), np.inf)  # m: where bodies were last told to be; rotations times the size
+        self._shown = np.full((len(place), 7), np.inf)  # m: where bodies were last drawn; rotations times the size
         self._moving: list[tuple[int, Any]] = []
         for i, (mesh, colour) in looks.bodies.items():
             name, at = f"{root}/bodies/{safe(looks.names[i])}", {"position": place[i], "wxyz": turn[i, [3, 0, 1, 2]]}
@@ -305,11 +311,11 @@ class Picture:
         self._outlines: list[Any] = []  # of what touches; made when they are asked for
         line = {"thickness": 0.006 * size}
         none = np.zeros((1, 2, 3), np.float32)
-        self._rods = scene.add_line_segments(f"{root}/rods", none, ROD, visible=bool(looks.rods), **line)
+        self._rods = scene.add_line_segments(f"{root}/rods", none, ROD_COLOUR, visible=bool(looks.rods), **line)
         springs = bool(model.spring_names)
-        self._springs = scene.add_line_segments(f"{root}/springs", none, SPRING, visible=springs, thickness=0.004 * size)
+        self._springs = scene.add_line_segments(f"{root}/springs", none, SPRING_COLOUR, visible=springs, thickness=0.004 * size)
         cables = bool(model.cable_names)
-        self._cables = scene.add_line_segments(f"{root}/cables", none, ROD, visible=cables, thickness=0.004 * size)
+        self._cables = scene.add_line_segments(f"{root}/cables", none, ROD_COLOUR, visible=cables, thickness=0.004 * size)
         self._ropes: dict[str, Any] = {}
         self._stripes: dict[str, Any] = {}
         self._radius: dict[str, float] = {}
@@ -324,7 +330,7 @@ class Picture:
             )
         self._plain = {name: np.array(handle.colors) for name, handle in self._ropes.items()}
         arrow = {"shaft_radius": 0.004 * size, "head_radius": 0.011 * size, "head_length": 0.028 * size, "visible": False}
-        self._forces = scene.add_arrows(f"{root}/joint forces", none, FORCE, **arrow)
+        self._forces = scene.add_arrows(f"{root}/joint forces", none, FORCE_COLOUR, **arrow)
         self._presses = scene.add_arrows(f"{root}/contact forces", none, PRESS, **arrow)
         self._normals = scene.add_line_segments(f"{root}/contact normals", none, NORMAL, visible=False, thickness=0.003 * size)
         self._points = scene.add_point_cloud(
@@ -346,7 +352,7 @@ class Picture:
             stuck = bool(np.all(joint.stuck))
             if stuck != self._stuck[k]:
                 self._stuck[k] = stuck
-                handle.color = STICK if stuck else colour
+                handle.color = STICK_COLOUR if stuck else colour
 
     def lay(self, layers: Layers) -> None:
         """Show or hide what stands still on the bodies."""
@@ -369,7 +375,7 @@ class Picture:
             if not layers.tensions:
                 handle.colors = self._plain[name]
         if not layers.tensions:
-            self._cables.colors = np.tile(np.array(ROD, np.uint8), (len(self._cables.points), 2, 1))
+            self._cables.colors = np.tile(np.array(ROD_COLOUR, np.uint8), (len(self._cables.points), 2, 1))
 
     def show(self, layers: Layers, contacts: list[Any]) -> None:
         """Move the nodes to where the world is; contacts of every world, where they are shown."""
@@ -377,7 +383,7 @@ class Picture:
         place, turn, centre = poses(sim, self.world)
         wxyz = turn[:, [3, 0, 1, 2]]
         now = np.concatenate([place, self.looks.size * wxyz], 1)
-        moved = np.abs(now - self._shown).max(1) > SEEN * self.looks.size
+        moved = np.abs(now - self._shown).max(1) > LEAST_SEEN * self.looks.size
         self._shown[moved] = now[moved]  # what is not seen to move is not sent
         for i, handle in self._moving:
             if moved[i]:
@@ -394,7 +400,7 @@ class Picture:
         for name, handle in self._ropes.items():
             points, pulls = rope_segments(sim, name, self.world)
             if len(points) > 1 and np.array_equal(points[:-1, 1], points[1:, 0]):  # whole: a smooth curve, with a stripe
-                points, pulls = joined_smoothly(points), np.repeat(pulls, FINE)
+                points, pulls = joined_smoothly(points), np.repeat(pulls, ROPE_PARTS_DRAWN)
                 self._stripes[name].points = stripe(sim, name, self.world, self._radius[name])
             else:
                 self._stripes[name].visible = False
@@ -418,7 +424,7 @@ class Picture:
             pulls.append(np.asarray(cable.tension, float).reshape(sim.worlds, -1)[0][spans])
         line = np.concatenate(lines).astype(np.float32)
         if line.shape != self._cables.points.shape:  # a colour for each part, before there is another number of them
-            self._cables.colors = np.array(ROD, np.uint8)
+            self._cables.colors = np.array(ROD_COLOUR, np.uint8)
         self._cables.points = line
         if tensions:
             pull = np.concatenate(pulls)
@@ -461,14 +467,6 @@ class Picture:
 # ---- where things are ----
 
 
-def poses(sim: Owner, world: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of one world: frame origins (bodies, 3), rotations (bodies, 4) as x, y, z, w, and centres of mass (bodies, 3)."""
-    state = sim._state
-    turn = state.rotation.numpy()[:, world].astype(float)
-    centre = state.position.numpy()[:, world].astype(float)
-    return centre - quat_rotate(turn, sim.model.com), turn, centre
-
-
 def rope_segments(sim: Owner, name: str, world: int) -> tuple[np.ndarray, np.ndarray]:
     """(n, 2, 3) ends of a rope's segments and (n,) their tensions, N; torn ones left out."""
     rope = sim.rope(name)
@@ -479,7 +477,7 @@ def rope_segments(sim: Owner, name: str, world: int) -> tuple[np.ndarray, np.nda
 
 def joined_smoothly(segments: np.ndarray) -> np.ndarray:
     """(FINE n, 2, 3) segments of a smooth curve through those of a rope (n, 2, 3) that is whole."""
-    curve = smooth(np.vstack([segments[:, 0], segments[-1:, 1]]).astype(float), FINE)
+    curve = smooth(np.vstack([segments[:, 0], segments[-1:, 1]]).astype(float), ROPE_PARTS_DRAWN)
     return np.stack([curve[:-1], curve[1:]], 1).astype(np.float32)
 
 
@@ -488,27 +486,27 @@ def stripe(sim: Owner, name: str, world: int, radius: float) -> np.ndarray:
     rope = sim.rope(name)
     points, turn = (np.asarray(x if sim.worlds == 1 else x[world], float) for x in (rope.position, rope.rotation))
     aside = quat_rotate(turn, np.tile([1.0, 0.0, 0.0], (len(turn), 1)))
-    line = smooth(0.5 * (points[:-1] + points[1:]) + radius * aside, FINE)
+    line = smooth(0.5 * (points[:-1] + points[1:]) + radius * aside, ROPE_PARTS_DRAWN)
     return np.asarray(np.stack([line[:-1], line[1:]], 1), np.float32)
 
 
 def tension_colours(pulls: np.ndarray, most: float) -> np.ndarray:
     """(n, 2, 3) colours of segments: blue without pull, red with the largest, N."""
     share = np.clip(pulls / most if most > 0 else 0 * pulls, 0.0, 1.0)[:, None]
-    return np.repeat((SLACK + share * (TIGHT - SLACK))[:, None], 2, 1).astype(np.uint8)
+    return np.repeat((SLACK_COLOUR + share * (TIGHT_COLOUR - SLACK_COLOUR))[:, None], 2, 1).astype(np.uint8)
 
 
 def legend(layers: Layers, forces: Scale, pulls: Scale) -> str:
-    """What arrows and colours of the layers that are shown mean, as HTML; nothing where there is nothing to tell."""
+    """What arrows and colours of the layers that are shown mean, as HTML; empty if nothing is shown."""
     rows: list[tuple[str, str]] = []
     per_length = f"1 m is {forces.force_per_length:g} N" if forces.most > 0 else "none yet"
     if layers.forces:
-        rows.append((f"rgb{FORCE}", f"joint force on the child: {per_length}"))
+        rows.append((f"rgb{FORCE_COLOUR}", f"joint force on the child: {per_length}"))
     if layers.contacts:
         rows.append((f"rgb{PRESS}", f"contact force on the second body: {per_length}"))
         rows.append((f"rgb{NORMAL}", "contact point and normal"))
     if layers.tensions:
-        low, high = (f"rgb({c[0]:g}, {c[1]:g}, {c[2]:g})" for c in (SLACK, TIGHT))
+        low, high = (f"rgb({c[0]:g}, {c[1]:g}, {c[2]:g})" for c in (SLACK_COLOUR, TIGHT_COLOUR))
         rows.append((f"linear-gradient(90deg, {low}, {high})", f"rope tension: 0 to {pulls.top:g} N"))
     swatch = '<span style="flex:none;width:2.6em;height:0.7em;margin-right:0.6em;border-radius:2px;background:{}"></span>'
     lines = "".join(
@@ -548,10 +546,10 @@ def watch(sim: Owner, control: Callable[[Any], None] | None = None) -> tuple[np.
     around = [i for i in outline if i not in movers and np.linalg.norm(np.ptp(outline[i], axis=0)) < 4 * first]
     low, high = box(movers + around)  # a floor that is far larger than all that moves does not count
     first = max(float(np.linalg.norm(high - low)), 1e-3)
-    before, deadline, latest = sim.snapshot(), time.thread_time() + PATIENCE, time.perf_counter() + 4 * PATIENCE
-    stride = max(1, round(WATCHED / 160 / sim.dt))
+    before, deadline, latest = sim.snapshot(), time.thread_time() + WATCH_WORK, time.perf_counter() + 4 * WATCH_WORK
+    stride = max(1, round(WATCH_TIME / 160 / sim.dt))
     with contextlib.suppress(SimulationError):
-        for _ in range(max(1, round(WATCHED / stride / sim.dt))):
+        for _ in range(max(1, round(WATCH_TIME / stride / sim.dt))):
             if control is None:
                 sim.step(stride)
             else:

@@ -11,33 +11,16 @@ import numpy as np
 
 from sharnir.core.extras import need
 
-INK, QUIET, FAINT = "#22303c", "#66737f", "#e4e8ec"
+INK, GRAY, FAINT = "#22303c", "#66737f", "#e4e8ec"
 BLUE, ORANGE, GREEN = "#2f6db5", "#e07b39", "#3a9c76"
 
-STYLE: dict[str, Any] = {
-    "figure.dpi": 110,
-    "savefig.dpi": 110,
-    "font.size": 10.5,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": QUIET,
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 11.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.titlepad": 10,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": FAINT,
-    "grid.linewidth": 0.8,
-    "xtick.color": QUIET,
-    "ytick.color": QUIET,
-    "lines.linewidth": 1.8,
-    "lines.solid_capstyle": "round",
-    "legend.frameon": False,
-}
+PLOT_STYLE: dict[str, Any] = {
+    "figure.dpi": 110, "savefig.dpi": 110, "font.size": 10.5, "text.color": INK, "axes.labelcolor": INK,
+    "axes.edgecolor": GRAY, "axes.linewidth": 0.8, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.titlesize": 11.5, "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.titlepad": 10, "axes.grid": True,
+    "axes.axisbelow": True, "grid.color": FAINT, "grid.linewidth": 0.8, "xtick.color": GRAY, "ytick.color": GRAY,
+    "lines.linewidth": 1.8, "lines.solid_capstyle": "round", "legend.frameon": False,
+}  # fmt: skip
 
 
 def require() -> Any:
@@ -52,12 +35,12 @@ def figure(path: Path, size: tuple[float, float], title: str, subtitle: str) -> 
     """A figure in the house style with a heading; saved to `path` at the end."""
     matplotlib = require()
     plt = need("matplotlib.pyplot", "view")
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(PLOT_STYLE):
         fig = plt.figure(figsize=size, layout="constrained")
         try:
             fig.get_layout_engine().set(rect=(0.01, 0.01, 0.98, 0.97 - 0.62 / size[1]), w_pad=0.1, h_pad=0.08)
             fig.text(0.02, 1 - 0.30 / size[1], title, fontsize=15, fontweight="bold", va="center")
-            fig.text(0.02, 1 - 0.56 / size[1], subtitle, color=QUIET, va="center")
+            fig.text(0.02, 1 - 0.56 / size[1], subtitle, color=GRAY, va="center")
             yield fig
             path.parent.mkdir(parents=True, exist_ok=True)
             fig.savefig(path)
@@ -80,13 +63,13 @@ def door(path: Path, time: np.ndarray, angle: np.ndarray, speed: np.ndarray, pus
             (lower, speed, ORANGE, "Angular speed", "speed, rad/s"),
         ):
             ax.axvspan(time[0], pushed, color=GREEN, alpha=0.1, linewidth=0)
-            ax.axvspan(stop, time[-1], color=QUIET, alpha=0.08, linewidth=0)
-            ax.axvline(stop, color=QUIET, linewidth=1.0, linestyle=(0, (4, 3)))
+            ax.axvspan(stop, time[-1], color=GRAY, alpha=0.08, linewidth=0)
+            ax.axvline(stop, color=GRAY, linewidth=1.0, linestyle=(0, (4, 3)))
             ax.plot(time, values, color=colour, zorder=3)
             ax.plot(stop, values[stands], "o", color=colour, markersize=6.5, zorder=4, clip_on=False)
             ax.set(title=title, ylabel=unit)
             _room(ax, values, top=0.28)
-        phases = (("pushed", time[0], pushed, GREEN), ("coasting", pushed, stop, INK), ("standing", stop, time[-1], QUIET))
+        phases = (("pushed", time[0], pushed, GREEN), ("coasting", pushed, stop, INK), ("standing", stop, time[-1], GRAY))
         for ax in (upper, lower):
             for word, start, end, colour in phases:
                 if end > start:
@@ -154,7 +137,7 @@ def chain(path: Path, time: np.ndarray, points: np.ndarray, kinetic: np.ndarray,
         change = 100 * (total - total[0]) / max(float(kinetic.max()), 1e-300)
         lower.plot(time, change, color=INK, linewidth=1.4)
         lower.fill_between(time, 0, change, color=INK, alpha=0.08, linewidth=0)
-        lower.axhline(0, color=QUIET, linewidth=0.8)
+        lower.axhline(0, color=GRAY, linewidth=0.8)
         lower.set(xlabel="time, s", ylabel="drift, %", title="Energy drift, % of the peak kinetic")
         fig.align_ylabels([upper, lower])
     return path
@@ -194,8 +177,8 @@ def figure_of_errors(found: Any, path: Path) -> Path:
                     top = np.fmax(top, np.fmax.reduce(values))
                     ax.loglog(dt * 1e3, values, style, color=colour, label=label if rows is found.rows else None, markersize=4)
             for method, style in zip(filter(None, methods), STYLES, strict=False):
-                ax.plot([], [], style, color=QUIET, label=method, markersize=4)
-            ax.loglog(dt * 1e3, top * dt / dt.max(), ":", color=QUIET, label="first order", linewidth=1.0)
+                ax.plot([], [], style, color=GRAY, label=method, markersize=4)
+            ax.loglog(dt * 1e3, top * dt / dt.max(), ":", color=GRAY, label="first order", linewidth=1.0)
             ax.set_xlabel("step, ms")
             ax.set_xticks(dt * 1e3, [f"{x * 1e3:g}" for x in dt])
             ax.minorticks_off()

@@ -12,7 +12,7 @@ SKY_LIGHT = wp.constant(wp.vec3f(0.36, 0.40, 0.46))  # on a surface that faces u
 GROUND_LIGHT = wp.constant(wp.vec3f(0.22, 0.20, 0.18))  # on a surface that faces down
 SUN_LIGHT = wp.constant(wp.vec3f(0.78, 0.74, 0.66))  # on a surface that faces the sun
 DARKER = wp.constant(wp.float32(0.72))  # brightness of every other square of a checkered ground
-LINE = wp.constant(wp.float32(0.55))  # brightness of the lines around ten squares by ten
+LINE_BRIGHTNESS = wp.constant(wp.float32(0.55))  # brightness of the lines around ten squares by ten
 REFLECTED = wp.constant(wp.float32(0.04))  # share of light that paint, plastic and glass reflect head on
 MIRROR = wp.constant(wp.float32(0.5))  # roughness from which on the sky is seen in a surface only as its mean light
 
@@ -54,7 +54,7 @@ def checker(x: wp.float32, y: wp.float32, width: wp.float32) -> wp.float32:
     wide = wp.float32(0.03)
     reach = wide + width
     cover = wp.max(wp.float32(0.0), wp.float32(1.0) - wp.min(nx, ny) / reach) * wide / reach
-    return bright * (wp.float32(1.0) - (wp.float32(1.0) - LINE) * wp.min(cover * wp.float32(2.0), wp.float32(1.0)))
+    return bright * (wp.float32(1.0) - (wp.float32(1.0) - LINE_BRIGHTNESS) * wp.min(cover * wp.float32(2.0), wp.float32(1.0)))
 
 
 @wp.func

@@ -34,7 +34,7 @@ class Theme:
     shadow: float  # opacity of shadows on the ground
 
 
-LOOKS = {
+THEMES = {
     "light": Theme(
         (58, 120, 200), (226, 235, 243), (205, 208, 204), (188, 192, 190), (140, 146, 150), (40, 46, 54), 1.9, 0.45, 0.25, 0.45
     ),
@@ -107,10 +107,10 @@ class Stage:
 
     def set_theme(self, theme: str) -> None:
         """Light or dark: sky, ground, lights and the panel."""
-        one_of("a theme", theme, LOOKS)
+        one_of("a theme", theme, THEMES)
         if theme == self.theme:
             return
-        self.theme, look = theme, LOOKS[theme]
+        self.theme, look = theme, THEMES[theme]
         self._server.gui.configure_theme(
             show_logo=False, show_share_button=False, brand_color=(47, 109, 181), dark_mode=theme == "dark"
         )

@@ -19,9 +19,9 @@ from sharnir.core.graphs import LOCK, Threads
 from sharnir.core.spatial import quat_to_matrix
 from sharnir.core.types import inline_less, mat33, real, vec3
 from sharnir.io.meshes import linear, srgb
-from sharnir.model.descriptions import FINISH
+from sharnir.model.descriptions import PLAIN_FINISH
 from sharnir.model.model import FIXED
-from sharnir.view.looks import CHECKERED, Gallery, Tubes
+from sharnir.view.looks import CHECKERED_GROUND, Gallery, Tubes
 from sharnir.view.pieces import round_length
 from sharnir.view.shading import HORIZON, checker, lit, sky_colour
 
@@ -29,15 +29,15 @@ inline_less("sharnir.tracer", slp=False)
 
 SUN = np.array([0.42, -0.55, 0.95]) / np.linalg.norm([0.42, -0.55, 0.95])
 """Unit vector towards the sun."""
-NEAR = wp.constant(real(1.0e-3))  # m: what is nearer to the eye is not drawn
-FAR = wp.constant(real(1.0e9))  # m
-LAYERS = wp.constant(6)  # transparent surfaces in a row, at most
+NEAR_PLANE = wp.constant(real(1.0e-3))  # m: what is nearer to the eye is not drawn
+FAR_PLANE = wp.constant(real(1.0e9))  # m
+MOST_LAYERS = wp.constant(6)  # transparent surfaces in a row, at most
 BACKS = wp.constant(8)  # back faces of a mesh in a row that a ray passes, at most
 SUN_RADIUS = wp.constant(real(0.008))  # rad, for the four rays of a pixel at an edge
 CONTRAST = wp.constant(wp.float32(0.12))  # difference of two pixels' keys that makes an edge
 CURVE = wp.constant(wp.float32(4095.0))  # steps of a table from linear shares to sRGB
 CELLS = 48  # of the sun's grid, each way
-TILE = 16  # pixels
+TILE_PIXELS = 16  # pixels
 MOST_LISTED = 16_000_000  # entries in the lists of all tiles
 THIN = 0.75  # pixels: half the least width of a tube
 
@@ -212,7 +212,7 @@ def albedo(s: wp.array(dtype=Scenery), f: Found, eye: vec3, d: vec3, angle: real
     c = s[0].colour[f.solid]
     if f.face >= 0 and s[0].first_tint[f.solid] >= 0:
         c = s[0].tints[s[0].first_tint[f.solid] + f.face]
-    if s[0].pattern[f.solid] == CHECKERED:
+    if s[0].pattern[f.solid] == CHECKERED_GROUND:
         p = wp.transpose(s[0].own[f.solid]) * (eye + d * f.far - s[0].place[f.solid])
         slant = wp.max(wp.abs(wp.dot(f.n, d)), real(0.02))
         wide = f.far * angle / (slant * s[0].square)
@@ -234,7 +234,7 @@ def sunlight(s: wp.array(dtype=Scenery), p: vec3, sun: vec3) -> wp.float32:
     for k in range(s[0].grid_count[at]):
         i = s[0].grid_list[at, k]
         f = Found()
-        f.far = FAR
+        f.far = FAR_PLANE
         f.solid = -1
         f = nearer(s, i, p, sun, real(0.0), f)
         if f.solid >= 0:
@@ -258,7 +258,7 @@ def trace(s: wp.array(dtype=Scenery), c: Lens, tile: int, d: vec3, sun: vec3, fi
     sun32 = wp.vec3f(wp.float32(sun[0]), wp.float32(sun[1]), wp.float32(sun[2]))
     d32 = wp.vec3f(wp.float32(d[0]), wp.float32(d[1]), wp.float32(d[2]))
     layer = int(0)
-    while layer < LAYERS:
+    while layer < MOST_LAYERS:
         layer += 1
         if f.solid < 0:
             out = out + sky_colour(d32[2]) * through
@@ -275,26 +275,26 @@ def trace(s: wp.array(dtype=Scenery), c: Lens, tile: int, d: vec3, sun: vec3, fi
             finish = s[0].finishes[s[0].first_tint[f.solid] + f.face]
         light = lit(wp.vec3f(a[0], a[1], a[2]), n32, d32, sun32, open, finish)
         bright = light[0] + light[1] + light[2]
-        if s[0].pattern[f.solid] == CHECKERED:
+        if s[0].pattern[f.solid] == CHECKERED_GROUND:
             bright = wp.float32(2.0) * (open + n32[2])
         key += through * bright
-        if s[0].pattern[f.solid] == CHECKERED:  # far ground fades into the horizon
+        if s[0].pattern[f.solid] == CHECKERED_GROUND:  # far ground fades into the horizon
             keep = wp.float32(wp.exp(-f.far / s[0].haze))
             light = HORIZON + (light - HORIZON) * keep
         out = out + light * (through * a[3])
         through = through * (wp.float32(1.0) - a[3])
         if through < wp.float32(0.02):
             return wp.vec4f(out[0], out[1], out[2], key)
-        f = look(s, c, tile, d, f.far + real(1.0e-4) * (real(1.0) + f.far))
+        f = trace_ray(s, c, tile, d, f.far + real(1.0e-4) * (real(1.0) + f.far))
     out = out + sky_colour(d32[2]) * through
     return wp.vec4f(out[0], out[1], out[2], key)
 
 
 @wp.func
-def look(s: wp.array(dtype=Scenery), c: Lens, tile: int, d: vec3, least: real) -> Found:
+def trace_ray(s: wp.array(dtype=Scenery), c: Lens, tile: int, d: vec3, least: real) -> Found:
     """What a ray from the eye meets first beyond `least` m."""
     f = Found()
-    f.far = FAR
+    f.far = FAR_PLANE
     f.solid = -1
     f.face = -1
     for k in range(s[0].tile_count[tile]):
@@ -303,7 +303,7 @@ def look(s: wp.array(dtype=Scenery), c: Lens, tile: int, d: vec3, least: real) -
 
 
 @wp.kernel(module="sharnir.tracer", enable_backward=False)
-def list_tiles(s: wp.array(dtype=Scenery), c: Lens):
+def list_tiles(s: wp.array(dtype=Scenery), c: Lens) -> None:
     """Lists for each tile of pixels the solids that its rays may meet."""
     tile = wp.tid()
     x = real(tile % c.across * c.tile)
@@ -331,7 +331,7 @@ def list_tiles(s: wp.array(dtype=Scenery), c: Lens):
 
 
 @wp.kernel(module="sharnir.tracer", enable_backward=False)
-def list_cells(s: wp.array(dtype=Scenery)):
+def list_cells(s: wp.array(dtype=Scenery)) -> None:
     """Lists for each cell across the sun's direction the solids that may shade points in it."""
     cell = wp.tid()
     half = real(0.5) * s[0].grid_cell
@@ -355,14 +355,14 @@ def tile_of(c: Lens, x: int, y: int) -> int:
 
 
 @wp.kernel(module="sharnir.tracer", enable_backward=False)
-def trace_pixels(s: wp.array(dtype=Scenery), c: Lens, film: Film, first: int):
+def trace_pixels(s: wp.array(dtype=Scenery), c: Lens, film: Film, first: int) -> None:
     """One ray through the middle of each pixel, from pixel `first` on."""
     q = first + wp.tid()
     x = q % c.width
     y = q // c.width
     d = pixel_ray(c, real(x) + real(0.5), real(y) + real(0.5))
     tile = tile_of(c, x, y)
-    f = look(s, c, tile, d, NEAR)
+    f = trace_ray(s, c, tile, d, NEAR_PLANE)
     film.solid[q] = f.solid
     film.depth[q] = wp.float32(wp.inf)
     if f.solid >= 0:
@@ -381,7 +381,7 @@ def differs(film: Film, q: int, other: int) -> bool:
 
 
 @wp.kernel(module="sharnir.tracer", enable_backward=False)
-def finish_pixels(s: wp.array(dtype=Scenery), c: Lens, film: Film, first: int, fine: int):
+def finish_pixels(s: wp.array(dtype=Scenery), c: Lens, film: Film, first: int, fine: int) -> None:
     """Pixels at edges are the mean of four rays (fine = 1), towards four points of the sun; all are converted to sRGB."""
     q = first + wp.tid()
     x = q % c.width
@@ -405,7 +405,7 @@ def finish_pixels(s: wp.array(dtype=Scenery), c: Lens, film: Film, first: int, f
             b = real(k // 2) * real(0.5) - real(0.25)
             d = pixel_ray(c, real(x) + real(0.5) + a, real(y) + real(0.5) + b)
             sun = wp.normalize(s[0].sun + (s[0].aside * a + s[0].upward * b) * (real(4.0) * SUN_RADIUS))
-            colour = trace(s, c, tile, d, sun, look(s, c, tile, d, NEAR))
+            colour = trace(s, c, tile, d, sun, trace_ray(s, c, tile, d, NEAR_PLANE))
             for j in range(3):
                 out[j] = out[j] + wp.float32(0.25) * wp.min(colour[j], wp.float32(1.0))
     for j in range(3):
@@ -423,7 +423,7 @@ class Tracer:
 
     def __init__(self, sim: Any, size: tuple[int, int]) -> None:
         self.gallery, self.size = Gallery(sim), size
-        self._device = sim._state.position.device
+        self._device = wp.get_device(sim.model.device)
         self._solids = len(self.gallery.solids)
         self._room = -1
         self._fill_tables()
@@ -499,7 +499,7 @@ class Tracer:
             "mesh": (wp.uint64, np.array(ids, np.uint64), 0),
             "two_sided": (wp.int32, np.array([s.surface is not None and s.surface.two_sided for s in solids], np.int32), 0),
             "colour": (wp.vec4f, linear(np.array([s.colour for s in solids], float).reshape(-1, 4)), 1.0),
-            "finish": (wp.vec2f, np.array([s.finish for s in solids], float).reshape(-1, 2), FINISH),
+            "finish": (wp.vec2f, np.array([s.finish for s in solids], float).reshape(-1, 2), PLAIN_FINISH),
             "pattern": (wp.int32, np.array([s.pattern for s in solids], np.int32), 0),
             "first_tint": (wp.int32, np.array(first_tint, np.int32), -1),
             "first_normal": (wp.int32, np.array(first_normal, np.int32), 0),
@@ -513,7 +513,7 @@ class Tracer:
             return
         self._room, s, room = count, Scenery(), max(count, 1)
         width, height = self.size
-        self._tile = TILE
+        self._tile = TILE_PIXELS
         while (tiles := -(-width // self._tile) * -(-height // self._tile)) > 1 and tiles * room > MOST_LISTED:
             self._tile *= 2
         with wp.ScopedDevice(self._device):

@@ -26,29 +26,30 @@ import numpy as np
 
 from sharnir.core.misspellings import Checked
 from sharnir.errors import SceneError, SimulationError, is_positive
+from sharnir.runtime.measures import poses
+from sharnir.runtime.mirror import Mirror, take
 from sharnir.runtime.simulation import Simulation
 from sharnir.trainer.access_guard import check_address, known, open_server, shown_by
 from sharnir.trainer.loop import RealTime
-from sharnir.trainer.mirror import Mirror, take
 from sharnir.trainer.operator_session import Grip, OperatorActions
 from sharnir.trainer.session import LocalSession, RemoteSession
 from sharnir.trainer.statistics import Statistics
 from sharnir.view.camera import VIEWS, Ride, Views
 from sharnir.view.operator_panel import OperatorPanel
 from sharnir.view.panel import PHONE, Plot, Sliders, within
-from sharnir.view.picture import Layers, Looks, Picture, Scale, legend, poses, watch
+from sharnir.view.picture import Layers, Looks, Picture, Scale, legend, watch
 from sharnir.view.pieces import figures, round_length, table
-from sharnir.view.stage import LOOKS, Stage, one_of
+from sharnir.view.stage import THEMES, Stage, one_of
 
 Control = Callable[[Simulation], None]
 
 PICTURES = 30  # a second, at most
-SHARE = 0.25  # of the time that drawing may take; where it takes long, there are fewer pictures
+DRAWING_SHARE = 0.25  # of the time that drawing may take; where it takes long, there are fewer pictures
 TICK = 0.002  # s, at least, of a tick of the loop
-APART = 1.25  # of a world's width, from the middle of one to that of the next
-SLOWEST = 0.05  # simulated seconds per second
+WORLD_SPACING = 1.25  # of a world's width, from the middle of one to that of the next
+SLOWEST_PACE = 0.05  # simulated seconds per second
 MOST_WORLDS = 64  # that are shown at once
-LAYERS = {
+LAYER_LABELS = {
     "axes": ("Joint axes", "Red: turns, green: slides, violet: ball"),
     "names": ("Names", "Of the bodies"),
     "forces": ("Joint forces", "What each joint does to its child, at its anchor"),
@@ -104,7 +105,7 @@ class Viewer(Checked):
         camera: str = "all",
     ) -> None:
         self._check(sim, speed, worlds, follow)
-        one_of("a theme", theme, LOOKS)
+        one_of("a theme", theme, THEMES)
         one_of("a camera", camera, VIEWS)
         check_address(host, port)
         self.sim, self.title, self.wait = sim, title, wait
@@ -113,8 +114,8 @@ class Viewer(Checked):
         self._stop, self._stands = threading.Event(), True
         self._rates = (0.0, 0.0)  # steps a second, real-time factor
         self._told = self._drawn = -math.inf
-        self._since = (time.perf_counter(), sim.time, 0)  # wall time, simulated time, steps since the rates were told
-        self._paced = 0.0  # the speed that the loop was told
+        self._since = (time.perf_counter(), sim.time, 0)  # wall time, simulated time, steps since the rates were shown
+        self._paced = 0.0  # the speed that the loop was given
         self.pace = ""
         """How the loop keeps its deadlines, in words."""
         self.layers = Layers()
@@ -130,7 +131,7 @@ class Viewer(Checked):
         self._host = host
         shown = min(sim.worlds, worlds)
         wide = math.ceil(math.sqrt(shown))
-        stride = np.maximum(APART * np.maximum(high - low, looks.extent())[:2], 0.2 * self.size)
+        stride = np.maximum(WORLD_SPACING * np.maximum(high - low, looks.extent())[:2], 0.2 * self.size)
         self._root = self.server.scene.add_frame("/view", show_axes=False)
         self._scale, self._pulls = (Scale(round_length(0.3 * self.size)) for _ in range(2))
         self._worlds: list[Any] = []
@@ -215,14 +216,14 @@ class Viewer(Checked):
     @property
     def speed(self) -> float:
         """Simulated seconds per second; what a page sends is brought within the slider's range."""
-        number = within(self._speed.value, SLOWEST, self._fastest)
+        number = within(self._speed.value, SLOWEST_PACE, self._fastest)
         return self._told_speed if self.closed or number is None else number
 
     @speed.setter
     def speed(self, value: float) -> None:
         if not is_positive(value):
             raise SimulationError(f"view: speed is a positive finite number, got {value!r}")
-        self._speed.value = self._told_speed = min(max(float(value), SLOWEST), self._fastest)
+        self._speed.value = self._told_speed = min(max(float(value), SLOWEST_PACE), self._fastest)
 
     @property
     def open_pages(self) -> int:
@@ -281,8 +282,8 @@ class Viewer(Checked):
 
     def show_layer(self, name: str, visible: bool = True) -> None:
         """Show or hide axes, names, forces, tensions, contacts or collision."""
-        if name not in LAYERS:
-            raise SimulationError(f"view: a layer is one of {', '.join(map(repr, LAYERS))}, got {name!r}")
+        if name not in LAYER_LABELS:
+            raise SimulationError(f"view: a layer is one of {', '.join(map(repr, LAYER_LABELS))}, got {name!r}")
         with self._lock:
             setattr(self.layers, name, bool(visible))
             if name in self._boxes:
@@ -299,14 +300,14 @@ class Viewer(Checked):
             self._followed = body
             if body is not None:
                 self._home = self._body_place(body) + self._root.position
-            self._follow.value = NOBODY if body is None else body
+            self._follow.value = NO_BODY if body is None else body
         self.show()
 
     def ride(self, where: str | None) -> None:
         """Let the pages' cameras ride with a body, as they look at it now, or look along the x axis of a frame; None: neither."""
         with self._lock:
             self._ride.choose(where)
-            self._camera.value = FREE if where is None else where
+            self._camera.value = NO_CAMERA if where is None else where
         self.show()
 
     def look_from(self, side: str) -> None:
@@ -352,7 +353,7 @@ class Viewer(Checked):
                         if "mutated during iteration" not in str(error):
                             raise
                     took = time.perf_counter() - started
-                    self._stop.wait(max(1 / PICTURES, took / SHARE) - took)
+                    self._stop.wait(max(1 / PICTURES, took / DRAWING_SHARE) - took)
         finally:
             self.loop.stop()
         if self.crash is not None:
@@ -488,9 +489,9 @@ class Viewer(Checked):
         self._single = gui.add_button(f"Step {1e3 * self.sim.dt:g} ms", hint="Pause, and make one step", color="gray", **acts)
         self._reset = gui.add_button("Reset", hint="Back to the start", color="gray", **acts)
         self._fastest = max(2.0, float(speed))
-        self._told_speed = min(max(float(speed), SLOWEST), self._fastest)
+        self._told_speed = min(max(float(speed), SLOWEST_PACE), self._fastest)
         self._speed = gui.add_slider(
-            "Speed", min=SLOWEST, max=self._fastest, step=0.05, initial_value=self._told_speed,
+            "Speed", min=SLOWEST_PACE, max=self._fastest, step=0.05, initial_value=self._told_speed,
             hint="Simulated seconds per second", **acts,
         )  # fmt: skip
         self._view = gui.add_button_group("View", tuple(VIEWS), hint="See all of it, from a side")
@@ -505,14 +506,16 @@ class Viewer(Checked):
         }
         self._boxes: dict[str, Any] = {}
         with gui.add_folder("Show", expand_by_default=False):
-            for name, (label, hint) in LAYERS.items():
+            for name, (label, hint) in LAYER_LABELS.items():
                 if there.get(name, True):
                     box = self._boxes[name] = gui.add_checkbox(label, getattr(self.layers, name), hint=hint)
                     box.on_update(lambda event, name=name: self._on_box(event, name))
             bodies = [name for name, i in model.body_names.items() if i > 0][:500]
-            self._follow = gui.add_dropdown("Follow", (NOBODY, *bodies), initial_value=NOBODY, hint="Move along with a body")
+            self._follow = gui.add_dropdown("Follow", (NO_BODY, *bodies), initial_value=NO_BODY, hint="Move along with a body")
             hint = "Ride with a body as it is seen now, or look along a frame"
-            self._camera = gui.add_dropdown("Camera", (FREE, *bodies, *list(model.frames)[:500]), initial_value=FREE, hint=hint)
+            self._camera = gui.add_dropdown(
+                "Camera", (NO_CAMERA, *bodies, *list(model.frames)[:500]), initial_value=NO_CAMERA, hint=hint
+            )
             self._dark = gui.add_checkbox("Dark", self.stage.theme == "dark", hint="Sky, ground and panel for dark rooms")
         self._dark.on_update(self._on_dark)
         self._follow.on_update(self._on_follow)
@@ -530,7 +533,7 @@ class Viewer(Checked):
     def _on_follow(self, event: Any) -> None:
         if event.client is not None:
             word = self._follow.value
-            self.follow(word if word in self.sim.model.body_names and word != NOBODY else None)
+            self.follow(word if word in self.sim.model.body_names and word != NO_BODY else None)
 
     def _on_dark(self, event: Any) -> None:
         if event.client is not None:
@@ -546,10 +549,10 @@ class Viewer(Checked):
     def _on_camera(self, event: Any) -> None:
         if event.client is not None:
             word, model = self._camera.value, self.sim.model
-            self.ride(word if word != FREE and (word in model.body_names or word in model.frames) else None)
+            self.ride(word if word != NO_CAMERA and (word in model.body_names or word in model.frames) else None)
 
 
-NOBODY, FREE = "– nobody –", "– free –"
+NO_BODY, NO_CAMERA = "– nobody –", "– free –"
 
 
 def pace(s: Statistics) -> str:

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from many_pairs import ManyPairs
 
 import sharnir as sh
-from sharnir.collision.many import ManyPairs
 from sharnir.collision.primitives import parts_of
 from sharnir.core.spatial import matrix_to_quat
 

@@ -4,9 +4,9 @@ import time
 
 import numpy as np
 import pytest
+from many_pairs import ManyPairs
 
 import sharnir as sh
-from sharnir.collision.many import ManyPairs
 from sharnir.collision.primitives import Part, parts_of
 from sharnir.core.spatial import quat_rotate, quat_to_matrix
 

@@ -9,7 +9,7 @@ import warp as wp
 
 import sharnir as sh
 from sharnir.collision.collider import Collider
-from sharnir.collision.host_queries import POINT, Queries
+from sharnir.collision.host_queries import POINT_PART, Queries
 from sharnir.collision.trace import Fan, Sight
 from sharnir.core.spatial import quat_conjugate, quat_exp, quat_rotate
 from sharnir.sensors.noise import Noise, Reading, noise_launcher
@@ -53,7 +53,7 @@ def test_a_ray_is_a_point_on_its_way(name):
     d = rng.normal(size=(n, 3)) * 0.5 - x
     d[:60] = quat_rotate(np.tile(turn, (60, 1)), np.tile([(0, 0, 1.0), (0, 0, -1.0), (1.0, 0, 0)], (20, 1)))  # along its axes
     x[:60] += 0.2 * d[:60]
-    ours, other = ask.ray_cast(x, d, 3.0), ask._cast([POINT], x, (0.0, 0.0, 0.0, 1.0), d, 3.0, 0, 0x7FFFFFFF)
+    ours, other = ask.ray_cast(x, d, 3.0), ask._cast([POINT_PART], x, (0.0, 0.0, 0.0, 1.0), d, 3.0, 0, 0x7FFFFFFF)
     both = np.isfinite(ours.distance) & np.isfinite(other.distance)
     off = np.abs(ours.distance[both] - other.distance[both])
     lean = np.abs(ours.normal - other.normal)[both & (ours.distance > 0)].max(axis=1)
@@ -134,7 +134,7 @@ def test_rays_over_rough_ground_and_meshes():
     n = 400
     x = np.column_stack([rng.uniform(-3, 3, n), rng.uniform(-1.5, 1.5, n), rng.uniform(0.7, 2, n)])
     d = np.column_stack([rng.normal(size=(n, 2)), rng.uniform(-1.0, -0.1, n)])
-    hits, other = ask.ray_cast(x, d, 9.0), ask._cast([POINT], x, (0.0, 0.0, 0.0, 1.0), d, 9.0, 0, 0x7FFFFFFF)
+    hits, other = ask.ray_cast(x, d, 9.0), ask._cast([POINT_PART], x, (0.0, 0.0, 0.0, 1.0), d, 9.0, 0, 0x7FFFFFFF)
     both = np.isfinite(hits.distance) & np.isfinite(other.distance)
     off = np.abs(hits.distance[both] - other.distance[both]).max()
     apart = int((np.isfinite(hits.distance) != np.isfinite(other.distance)).sum())

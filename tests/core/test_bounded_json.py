@@ -15,7 +15,7 @@ import sharnir as sh
 from sharnir.core import bounded_json
 from sharnir.core.bounded_json import MessageError, decode, decode_json, same_token
 from sharnir.io.frames import Layout, read_layout
-from sharnir.trainer.shared_frames import _OWN, HEAD, MAGIC, VERSION, Watcher
+from sharnir.trainer.shared_frames import _OWN, BOARD_HEAD, BOARD_MAGIC, BOARD_VERSION, Watcher
 from sharnir.trainer.streams import Allowance, Stream
 
 DIGITS = "9" * 3000
@@ -321,10 +321,11 @@ def test_a_board_whose_sizes_are_wrong_is_refused():
     from multiprocessing.shared_memory import SharedMemory
 
     names = Layout(("door",), ()).to_json().encode()
-    good = HEAD.pack(MAGIC, 1, len(names), 100, VERSION) + names + bytes(300)
+    good = BOARD_HEAD.pack(BOARD_MAGIC, 1, len(names), 100, BOARD_VERSION) + names + bytes(300)
     bad = [
-        b"", good[:10], HEAD.pack(MAGIC, 1, 1 << 31, 100, VERSION) + names + bytes(300),
-        HEAD.pack(MAGIC, 1, len(names), 1 << 31, VERSION) + names + bytes(300), good.replace(b'"bodies"', b'"bodied"', 1),
+        b"", good[:10], BOARD_HEAD.pack(BOARD_MAGIC, 1, 1 << 31, 100, BOARD_VERSION) + names + bytes(300),
+        BOARD_HEAD.pack(BOARD_MAGIC, 1, len(names), 1 << 31, BOARD_VERSION) + names + bytes(300),
+        good.replace(b'"bodies"', b'"bodied"', 1),
         good.replace(b'["door"]', b'[["do"]]', 1), good.replace(b"{", b"[", 1),
     ]  # fmt: skip
     for data in bad:

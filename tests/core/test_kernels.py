@@ -6,8 +6,8 @@ import pathlib
 import warp as wp
 
 import sharnir
-from sharnir.core.types import MODULES
-from sharnir.engine.guard import JOINTED, TOUCHING, guard_of
+from sharnir.core.types import WARP_MODULES
+from sharnir.engine.guard import GUARD_OF_ALL, JOINTED, guard_of
 from sharnir.engine.tree.code import SIMULATION, Loop
 from sharnir.engine.tree.forest import BALL, FREE, HINGE
 from sharnir.engine.tree.generic import MODULES as MODULES_OF_TREES
@@ -45,7 +45,7 @@ def test_no_local_variable_hides_a_function_or_constant():
 def test_kernels_of_the_library_have_no_adjoints_and_a_callers_own_have():
     mine = [m for name, m in wp._src.context.user_modules.items() if name.startswith("sharnir.") and m.kernels]
     emitted = {m.name for m in mine if m.name.startswith(("sharnir.tree_", "sharnir.trees_", "sharnir.rows_"))}
-    assert {m.name for m in mine} <= set(MODULES) | emitted
+    assert {m.name for m in mine} <= set(WARP_MODULES) | emitted
     assert not any(m.options["enable_backward"] for m in mine)
     assert wp.config.enable_backward
 
@@ -75,8 +75,8 @@ def test_the_guard_of_jointed_bodies_has_no_code_for_contact_and_ropes():
     assert guard_of(jointed(sharnir.Revolute("y")).build()) is JOINTED
     touching = jointed(sharnir.Revolute("y"))
     touching.add_rope("rope", (0, 0, 0), (1, 0, 0), segments=2)
-    assert guard_of(touching.build()) is TOUCHING
-    assert JOINTED.module.name != TOUCHING.module.name
+    assert guard_of(touching.build()) is GUARD_OF_ALL
+    assert JOINTED.module.name != GUARD_OF_ALL.module.name
 
 
 def test_modules_that_every_scene_needs_are_compiled_with_the_same_flags():

@@ -61,12 +61,12 @@ def heap(shapes):
 def test_free_bodies_move_as_with_the_kernels_of_mechanisms(boxes, monkeypatch):
     shapes = [sh.Sphere(0.1), sh.Capsule(0.08, 0.1), *([sh.Box(0.2, 0.15, 0.1)] if boxes else [])]
     sim = heap(shapes)
-    assert sim.solver._kernels is bodies.KERNELS
+    assert sim.solver._kernels is bodies.BODY_KERNELS
     assert sim.solver.collider.kernel is (collide.collide_all if boxes else collide.collide_round)
     monkeypatch.setattr(bodies, "are_free", lambda model: False)
     monkeypatch.setattr("sharnir.collision.collider.collide_kernel", lambda kinds: collide.collide_all)
     whole = heap(shapes)
-    assert whole.solver._kernels is bodies.ALL
+    assert whole.solver._kernels is bodies.ALL_KERNELS
     for _ in range(3):  # through the first impacts: later the tolerance of sweeps, 1e-10, grows from one impact to the next
         sim.step(60)
         whole.step(60)
@@ -76,7 +76,7 @@ def test_free_bodies_move_as_with_the_kernels_of_mechanisms(boxes, monkeypatch):
 
 
 def test_a_scene_without_joints_loads_no_kernels_of_joints():
-    names = {"sharnir.bodies": bodies.KERNELS.module, "sharnir.collision_round": collide.collide_round.module}
+    names = {"sharnir.bodies": bodies.BODY_KERNELS.module, "sharnir.collision_round": collide.collide_round.module}
     for name, module in names.items():
         assert module.name == name and module is wp.get_module(name)
     scene = sh.Scene()

@@ -233,7 +233,9 @@ def bomb(path, size, announced, count=1):
     zstandard = pytest.importorskip("zstandard")
     packed = zstandard.ZstdCompressor(level=1).compress(bytes(size))
     words = struct.pack("<QQQI", 0, 0, announced, 0) + struct.pack("<I", 4) + b"zstd" + struct.pack("<Q", len(packed)) + packed
-    path.write_bytes(mcap.MAGIC + mcap.record(mcap.HEADER, bytes(8)) + count * mcap.record(mcap.CHUNK, words) + mcap.MAGIC)
+    path.write_bytes(
+        mcap.MCAP_MAGIC + mcap.record(mcap.OP_HEADER, bytes(8)) + count * mcap.record(mcap.OP_CHUNK, words) + mcap.MCAP_MAGIC
+    )
 
 
 def test_a_small_recording_takes_little_memory(tmp_path):
@@ -257,11 +259,11 @@ def test_a_small_recording_takes_little_memory(tmp_path):
 def test_many_small_messages_count_too(tmp_path):
     """A message of no bytes takes memory in Python all the same."""
     path, zstandard = tmp_path / "bomb.mcap", pytest.importorskip("zstandard")
-    plain = mcap.record(mcap.MESSAGE, bytes(22)) * 10_000
+    plain = mcap.record(mcap.OP_MESSAGE, bytes(22)) * 10_000
     packed = zstandard.ZstdCompressor(level=3).compress(plain)
     words = struct.pack("<QQQI", 0, 0, len(plain), zlib.crc32(plain)) + struct.pack("<I", 4) + b"zstd"
-    chunk = mcap.record(mcap.CHUNK, words + struct.pack("<Q", len(packed)) + packed)
-    path.write_bytes(mcap.MAGIC + mcap.record(mcap.HEADER, bytes(8)) + chunk + mcap.MAGIC)
+    chunk = mcap.record(mcap.OP_CHUNK, words + struct.pack("<Q", len(packed)) + packed)
+    path.write_bytes(mcap.MCAP_MAGIC + mcap.record(mcap.OP_HEADER, bytes(8)) + chunk + mcap.MCAP_MAGIC)
     with pytest.raises(sh.SimulationError, match="at most 1000000 bytes"):
         sh.Recording(path, max_bytes=1_000_000)
     with pytest.raises(sh.SimulationError, match="no recording of sharnir"):

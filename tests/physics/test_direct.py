@@ -16,7 +16,7 @@ import sharnir as sh
 from sharnir.core.spatial import quat_exp
 from sharnir.core.types import PRECISION, mat33, vec3
 from sharnir.model import kinematics
-from sharnir.model.joint_types import AXES
+from sharnir.model.joint_types import AXIS_NAMES
 
 DEVICE = os.environ.get("SHARNIR_DEVICE", "cpu")
 DOUBLE = PRECISION == "double"
@@ -90,7 +90,7 @@ def row_speeds(sim):
         at = point.numpy()[k, 0]
         u = v[c] + np.cross(omega[c], at - x[c]) - v[p] - np.cross(omega[p], at - x[p])
         rates = np.concatenate([linear.numpy()[k, 0].T @ u, angular.numpy()[k, 0].T @ (omega[c] - omega[p])])
-        most = max(most, max((abs(r) for name, r in zip(AXES, rates, strict=True) if name not in kind.free), default=0.0))
+        most = max(most, max((abs(r) for name, r in zip(AXIS_NAMES, rates, strict=True) if name not in kind.free), default=0.0))
     return most
 
 

@@ -65,14 +65,14 @@ def test_the_ground_tells_its_scale(viewer):
 
 
 def test_the_sky_is_haze_at_the_horizon_and_seen_from_inside():
-    sky = stage.dome(10.0, stage.LOOKS["light"])
+    sky = stage.dome(10.0, stage.THEMES["light"])
     corners = sky.vertices[sky.faces]
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     facing = (normals * corners.mean(1)).sum(1)
     assert np.all(facing <= 1e-9) and (facing < -1e-6).mean() > 0.9
     column = np.asarray(sky.visual.material.emissiveTexture)[:, 0]
     assert (
-        tuple(column[0]) == stage.LOOKS["light"].zenith and tuple(column[-1]) == tuple(column[130]) == stage.LOOKS["light"].haze
+        tuple(column[0]) == stage.THEMES["light"].zenith and tuple(column[-1]) == tuple(column[130]) == stage.THEMES["light"].haze
     )
 
 
@@ -187,7 +187,7 @@ def test_cables_are_coloured_by_their_tension():
         assert pull == pytest.approx(50 * 9.81, rel=0.02) and shown._pulls.top == pytest.approx(500)
         assert np.abs(drawn.colors[0, 0].astype(int) - wanted).max() <= 1
         shown.show_layer("tensions", False)
-        assert tuple(drawn.colors[0, 0]) == picture.ROD
+        assert tuple(drawn.colors[0, 0]) == picture.ROD_COLOUR
     finally:
         shown.stop()
 

@@ -14,7 +14,7 @@ import sharnir as sh
 
 pytest.importorskip("viser")
 from sharnir.core.spatial import quat_rotate
-from sharnir.trainer.mirror import Mirror, take
+from sharnir.runtime.mirror import Mirror, take
 from sharnir.view import picture, pieces
 from sharnir.view.viewer import Viewer
 

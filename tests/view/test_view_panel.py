@@ -140,7 +140,10 @@ def test_ground_terrain_and_colours_are_drawn(viewer):
     assert ground is not None and ground.position[2] == pytest.approx(-1.0)
     heights = np.sort(handles["hills"].vertices[:, 2])
     assert heights[0] == pytest.approx(0.0, abs=1e-6) and heights[-1] == pytest.approx(0.2, abs=1e-6)
-    assert len(viewer.pictures[0]._springs.points) > 8 and len(viewer.pictures[0]._ropes["cord"].points) == 4 * picture.FINE
+    assert (
+        len(viewer.pictures[0]._springs.points) > 8
+        and len(viewer.pictures[0]._ropes["cord"].points) == 4 * picture.ROPE_PARTS_DRAWN
+    )
 
 
 def test_contacts_and_forces_are_shown(viewer):

@@ -13,7 +13,7 @@ from sharnir.model.model import BodyTable
 
 
 @wp.func
-def collect_wrenches(tree: TreeTable, w: int, k: TreeWork):
+def collect_wrenches(tree: TreeTable, w: int, k: TreeWork) -> None:
     """Wrenches of the links alone, in Q, summed to those that joints carry: all that hangs on a link included."""
     for h in range(tree.count):
         i = tree.count - 1 - h
@@ -30,12 +30,12 @@ def collect_wrenches(tree: TreeTable, w: int, k: TreeWork):
 def inverse_dynamics(
     bodies: BodyTable, t: JointTable, tree: TreeTable, gravity: vec3,
     q: wp.array2d(dtype=real), qd: wp.array2d(dtype=real), qdd: wp.array2d(dtype=real), k: TreeWork, tau: wp.array2d(dtype=real),
-):  # fmt: skip
+) -> None:  # fmt: skip
     """τ from q, q̇, q̈ (recursive Newton–Euler); leaves in Q the wrench at its centre of mass that a link takes from its base."""
     w = wp.tid()
     for i in range(tree.count):
         link_motion(t, tree, i, w, q, qd, k)
-        link_inertia(bodies, tree, i, w, gravity, k)
+        link_inertia(tree, i, w, gravity, k)
         j = tree.joint[i]
         b = tree.body[i]
         al, aa = base_acceleration(tree, i, w, k)
@@ -59,13 +59,13 @@ def inverse_dynamics(
 def mass_matrix(
     bodies: BodyTable, t: JointTable, tree: TreeTable, q: wp.array2d(dtype=real), qd: wp.array2d(dtype=real), k: TreeWork,
     M: wp.array3d(dtype=real),
-):  # fmt: skip
+) -> None:  # fmt: skip
     """The mass matrix [speed, speed, world] by composite inertias, each axis handed down to the ground."""
     w = wp.tid()
     for i in range(tree.count):
         mass = bodies.mass[tree.body[i], w]
         link_motion(t, tree, i, w, q, qd, k)
-        link_inertia(bodies, tree, i, w, vec3(real(0.0)), k)
+        link_inertia(tree, i, w, vec3(real(0.0)), k)
         k.A[i, w] = wp.diag(vec3(mass, mass, mass))
         k.B[i, w] = mat33(real(0.0))
     for h in range(tree.count):
@@ -95,7 +95,7 @@ def mass_matrix(
 
 
 @wp.kernel(module="sharnir.tree")
-def kinematics(t: JointTable, tree: TreeTable, q: wp.array2d(dtype=real), qd: wp.array2d(dtype=real), k: TreeWork):
+def kinematics(t: JointTable, tree: TreeTable, q: wp.array2d(dtype=real), qd: wp.array2d(dtype=real), k: TreeWork) -> None:
     """Poses, twists and the columns of S of all links."""
     w = wp.tid()
     for i in range(tree.count):
@@ -105,16 +105,16 @@ def kinematics(t: JointTable, tree: TreeTable, q: wp.array2d(dtype=real), qd: wp
 
 @wp.kernel(module="sharnir.tree")
 def forward_dynamics(
-    bodies: BodyTable, t: JointTable, tree: TreeTable, table: ClosureTable, gravity: vec3,
+    t: JointTable, tree: TreeTable, table: ClosureTable, gravity: vec3,
     q: wp.array2d(dtype=real), qd: wp.array2d(dtype=real), tau: wp.array2d(dtype=real),
     laws: AxisLaws, k: TreeWork, c: ClosureWork, qdd: wp.array2d(dtype=real),
-):  # fmt: skip
+) -> None:  # fmt: skip
     """q̈ from q, q̇, τ by the articulated-body recursion, loops closed by multipliers; poses and accelerations on the way."""
     w = wp.tid()
     for i in range(tree.count):
         link_motion(t, tree, i, w, q, qd, k)
-        link_inertia(bodies, tree, i, w, gravity, k)
-    backward(bodies, t, tree, w, tau, laws, k)
+        link_inertia(tree, i, w, gravity, k)
+    backward(t, tree, w, tau, laws, k)
     for i in range(tree.count):
         forward(t, tree, i, w, qdd, laws, k)
     if table.count > table.springs.count:

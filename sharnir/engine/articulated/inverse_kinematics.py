@@ -14,8 +14,8 @@ from sharnir.engine.articulated.motion import link_motion
 from sharnir.engine.articulated.spanning_tree import Links, Scratch
 from sharnir.model.joint_types import JointTable
 
-INTEGERS, NUMBERS = ("body", "link", "rows", "iterations"), ("damping", "tolerance", "left")
-LONGEST = wp.constant(real(0.5))  # m or rad that a coordinate moves at most in an iteration
+GOAL_INTEGERS, GOAL_NUMBERS = ("body", "link", "rows", "iterations"), ("damping", "tolerance", "left")
+LONGEST_MOVE = wp.constant(real(0.5))  # m or rad that a coordinate moves at most in an iteration
 
 
 @wp.struct
@@ -35,7 +35,7 @@ class Goal:
 
 
 @wp.func
-def column(tree: TreeTable, k: TreeWork, link: int, a: int, place: vec3) -> vec6:
+def jacobian_column(tree: TreeTable, k: TreeWork, link: int, a: int, place: vec3) -> vec6:
     """The twist that a unit of speed a gives to what hangs on a link, at a place."""
     turn = k.S_a[a, 0]
     move = k.S_l[a, 0] + wp.cross(turn, place - k.position[tree.body[link], 0])
@@ -43,7 +43,7 @@ def column(tree: TreeTable, k: TreeWork, link: int, a: int, place: vec3) -> vec6
 
 
 @wp.func
-def move_joint(t: JointTable, j: int, scale: real, k: TreeWork, q: wp.array2d(dtype=real)):
+def move_joint(t: JointTable, j: int, scale: real, k: TreeWork, q: wp.array2d(dtype=real)) -> None:
     """Move a joint's coordinates by its part of the step, scaled."""
     v = t.v_start[j]
     at = t.q_start[j]
@@ -60,7 +60,7 @@ def move_joint(t: JointTable, j: int, scale: real, k: TreeWork, q: wp.array2d(dt
 
 
 @wp.kernel(module="sharnir.tree")
-def reach(t: JointTable, tree: TreeTable, goal: Goal, q: wp.array2d(dtype=real), qd: wp.array2d(dtype=real), k: TreeWork):
+def reach(t: JointTable, tree: TreeTable, goal: Goal, q: wp.array2d(dtype=real), qd: wp.array2d(dtype=real), k: TreeWork) -> None:
     """Damped least squares; the damping shrinks with the error."""
     b = goal.body[0]
     rows = goal.rows[0]
@@ -83,24 +83,24 @@ def reach(t: JointTable, tree: TreeTable, goal: Goal, q: wp.array2d(dtype=real),
         while link >= 0:
             j = tree.joint[link]
             for a in range(t.v_start[j], t.v_start[j] + t.v_size[j]):
-                c = column(tree, k, link, a, place)
+                c = jacobian_column(tree, k, link, a, place)
                 N = N + wp.outer(c, c)
             link = tree.base_link[link]
         damped = goal.damping[0] * wp.min(real(1.0), size)
         for i in range(6):
             N[i, i] = N[i, i] + damped * damped
         y = small_inverse(N, rows) * error
-        most = LONGEST
+        most = LONGEST_MOVE
         link = goal.link[0]
         while link >= 0:
             j = tree.joint[link]
             for a in range(t.v_start[j], t.v_start[j] + t.v_size[j]):
-                k.u[a, 0] = wp.dot(column(tree, k, link, a, place), y)
+                k.u[a, 0] = wp.dot(jacobian_column(tree, k, link, a, place), y)
                 most = wp.max(most, wp.abs(k.u[a, 0]))
             link = tree.base_link[link]
         link = goal.link[0]
         while link >= 0:
-            move_joint(t, tree.joint[link], LONGEST / most, k, q)
+            move_joint(t, tree.joint[link], LONGEST_MOVE / most, k, q)
             link = tree.base_link[link]
 
 
@@ -112,7 +112,12 @@ class Reach:
             load_modules([reach.module], links.device)
             self._x, self._goal = Scratch(links, 1), Goal()
             self._arrays = {"q": self._x.q}
-            for kind, names in ((wp.int32, INTEGERS), (real, NUMBERS), (vec3, ("point", "place")), (quat, ("rotation",))):
+            for kind, names in (
+                (wp.int32, GOAL_INTEGERS),
+                (real, GOAL_NUMBERS),
+                (vec3, ("point", "place")),
+                (quat, ("rotation",)),
+            ):
                 for name in names:
                     self._arrays[name] = wp.zeros(1, dtype=kind, device=links.device)
                     setattr(self._goal, name, self._arrays[name])

@@ -21,9 +21,9 @@ from sharnir.model.joint_geometry import joint_curvature, joint_gap, joint_pose
 from sharnir.model.joint_types import JointTable
 from sharnir.model.model import SpringTable
 
-RAISED = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # part of the diagonal that is added to it
+DIAGONAL_SHARE = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # part of the diagonal that is added to it
 REFINEMENTS = wp.constant(4)  # rounds of iterative refinement of the rows' solve
-ROUNDED = wp.constant(real(100.0 * EPSILON))  # part of the response of free bodies that is rounding
+RESPONSE_ROUNDING = wp.constant(real(100.0 * EPSILON))  # part of the response of free bodies that is rounding
 GEAR = wp.constant(-1)  # in place of a row's child: rows of axes, and of cables, which hold many bodies
 CABLE = wp.constant(-2)
 NO_RESPONSE = wp.constant(real(EPSILON))  # part of the largest pivot below which a row has no response of its own
@@ -83,7 +83,9 @@ class ClosureWork:
 
 
 @wp.func
-def put_row(c: ClosureWork, r: int, w: int, child_l: vec3, child_a: vec3, parent_l: vec3, parent_a: vec3, gap: real, gamma: real):
+def put_row(
+    c: ClosureWork, r: int, w: int, child_l: vec3, child_a: vec3, parent_l: vec3, parent_a: vec3, gap: real, gamma: real
+) -> None:
     c.child_l[r, w] = child_l
     c.child_a[r, w] = child_a
     c.parent_l[r, w] = parent_l
@@ -94,7 +96,7 @@ def put_row(c: ClosureWork, r: int, w: int, child_l: vec3, child_a: vec3, parent
 
 
 @wp.func
-def weld_rows(table: ClosureTable, c: ClosureWork, k: TreeWork, i: int, w: int):
+def write_weld_rows(table: ClosureTable, c: ClosureWork, k: TreeWork, i: int, w: int) -> None:
     """Both halves in one place, turned alike: J is constant, γ nothing."""
     b = table.weld_body[i]
     half = table.weld_half[i]
@@ -109,12 +111,12 @@ def weld_rows(table: ClosureTable, c: ClosureWork, k: TreeWork, i: int, w: int):
 
 
 @wp.func
-def line_row(c: ClosureWork, r: int, w: int, n: vec3, r_child: vec3, r_parent: vec3, gap: real, gamma: real):
+def write_line_row(c: ClosureWork, r: int, w: int, n: vec3, r_child: vec3, r_parent: vec3, gap: real, gamma: real) -> None:
     put_row(c, r, w, n, wp.cross(r_child, n), -n, -wp.cross(r_parent, n), gap, gamma)
 
 
 @wp.func
-def rod_row(t: JointTable, table: ClosureTable, c: ClosureWork, k: TreeWork, i: int, w: int):
+def write_rod_row(t: JointTable, table: ClosureTable, c: ClosureWork, k: TreeWork, i: int, w: int) -> None:
     j = table.rod_joint[i]
     p = t.parent[j]
     b = t.child[j]
@@ -126,11 +128,11 @@ def rod_row(t: JointTable, table: ClosureTable, c: ClosureWork, k: TreeWork, i: 
     linear, _angular = joint_gap(t, j, pose)
     gamma, _g = joint_curvature(t, j, pose, k.omega[p, w], k.omega[b, w], zero, zero, r_p, r_c, u)
     n = wp.normalize(pose.child_anchor - pose.parent_anchor)
-    line_row(c, 6 * table.welds + i, w, n, r_c, r_p, wp.dot(n, linear), wp.dot(n, gamma))
+    write_line_row(c, 6 * table.welds + i, w, n, r_c, r_p, wp.dot(n, linear), wp.dot(n, gamma))
 
 
 @wp.func
-def spring_row(table: ClosureTable, c: ClosureWork, k: TreeWork, i: int, w: int):
+def write_spring_row(table: ClosureTable, c: ClosureWork, k: TreeWork, i: int, w: int) -> None:
     """The line of a spring; γ as a rod's."""
     p = table.springs.parent[i]
     b = table.springs.child[i]
@@ -149,22 +151,22 @@ def spring_row(table: ClosureTable, c: ClosureWork, k: TreeWork, i: int, w: int)
         turning = wp.cross(w_c, wp.cross(w_c, r_c)) - wp.cross(w_p, wp.cross(w_p, r_p))
         gamma = wp.dot(n, turning) + wp.dot(across, across) / length
     r = 6 * table.welds + table.rods + table.gears + i
-    line_row(c, r, w, n, r_c, r_p, length - table.springs.rest[i, w], gamma)
+    write_line_row(c, r, w, n, r_c, r_p, length - table.springs.rest[i, w], gamma)
 
 
 @wp.func
-def find_rows(t: JointTable, table: ClosureTable, c: ClosureWork, k: TreeWork, q: wp.array2d(dtype=real), w: int):
+def find_closures(t: JointTable, table: ClosureTable, c: ClosureWork, k: TreeWork, q: wp.array2d(dtype=real), w: int) -> None:
     """J, gaps and γ of all rows at the bodies' poses and velocities."""
     for i in range(table.welds):
-        weld_rows(table, c, k, i, w)
+        write_weld_rows(table, c, k, i, w)
     for i in range(table.rods):
-        rod_row(t, table, c, k, i, w)
+        write_rod_row(t, table, c, k, i, w)
     zero = vec3(real(0.0))
     for i in range(table.gears):
         gap = q[table.gear_q_a[i], w] - table.gear_ratio[i] * q[table.gear_q_b[i], w] - c.gear_start[i, w]
         put_row(c, 6 * table.welds + table.rods + i, w, zero, zero, zero, zero, gap, real(0.0))
     for i in range(table.springs.count):
-        spring_row(table, c, k, i, w)
+        write_spring_row(table, c, k, i, w)
 
 
 @wp.func
@@ -186,7 +188,7 @@ def row_rate(
 
 
 @wp.func
-def push_row(table: ClosureTable, c: ClosureWork, r: int, w: int, force: real):
+def push_closure(table: ClosureTable, c: ClosureWork, r: int, w: int, force: real) -> None:
     """Add a force on a row to those whose response is wanted."""
     b = c.child[r]
     if b < 0:
@@ -205,7 +207,7 @@ def push_row(table: ClosureTable, c: ClosureWork, r: int, w: int, force: real):
 
 
 @wp.func
-def clear_push(t: JointTable, tree: TreeTable, c: ClosureWork, w: int, start: int, end: int):
+def clear_row_forces(t: JointTable, tree: TreeTable, c: ClosureWork, w: int, start: int, end: int) -> None:
     """Clear the forces on links start … end − 1."""
     for i in range(start, end):
         c.f_l[i, w] = vec3(real(0.0))
@@ -216,9 +218,9 @@ def clear_push(t: JointTable, tree: TreeTable, c: ClosureWork, w: int, start: in
 
 
 @wp.func
-def clear_response(t: JointTable, tree: TreeTable, c: ClosureWork, w: int, start: int, end: int):
+def clear_response(t: JointTable, tree: TreeTable, c: ClosureWork, w: int, start: int, end: int) -> None:
     """Neither forces on links start … end − 1 nor accelerations of them."""
-    clear_push(t, tree, c, w, start, end)
+    clear_row_forces(t, tree, c, w, start, end)
     for i in range(start, end):
         c.a_l[tree.body[i], w] = vec3(real(0.0))
         c.a_a[tree.body[i], w] = vec3(real(0.0))
@@ -228,7 +230,7 @@ def clear_response(t: JointTable, tree: TreeTable, c: ClosureWork, w: int, start
 
 
 @wp.func
-def respond(t: JointTable, tree: TreeTable, c: ClosureWork, k: TreeWork, w: int, start: int, end: int):
+def tree_response(t: JointTable, tree: TreeTable, c: ClosureWork, k: TreeWork, w: int, start: int, end: int) -> None:
     """Accelerations of axes (c.y) and bodies (c.a) by the forces pushed, of links start … end − 1, which hang on no others;
     leaves in c.u what they add to the links' u."""
     for h in range(end - start):
@@ -277,23 +279,23 @@ def respond(t: JointTable, tree: TreeTable, c: ClosureWork, k: TreeWork, w: int,
 
 
 @wp.func
-def response_matrix(t: JointTable, tree: TreeTable, table: ClosureTable, c: ClosureWork, k: TreeWork, w: int, rows: int):
+def response_matrix(t: JointTable, tree: TreeTable, table: ClosureTable, c: ClosureWork, k: TreeWork, w: int, rows: int) -> None:
     """J M⁻¹ Jᵀ of the first rows, within its envelope."""
     clear_response(t, tree, c, w, 0, tree.count)
     for r in range(rows):
-        push_row(table, c, r, w, real(1.0))
+        push_closure(table, c, r, w, real(1.0))
         for half in range(2):
-            respond(t, tree, c, k, w, table.span[r, 2 * half], table.span[r, 2 * half + 1])
+            tree_response(t, tree, c, k, w, table.span[r, 2 * half], table.span[r, 2 * half + 1])
         for s in range(table.first[r], wp.min(table.last[r] + 1, rows)):
             c.matrix[s, r, w] = row_rate(table, c, s, w, c.a_l, c.a_a, c.y)
-        if r >= 6 * table.welds and c.matrix[r, r, w] <= ROUNDED * free_response(tree, c, r, w):
+        if r >= 6 * table.welds and c.matrix[r, r, w] <= RESPONSE_ROUNDING * free_row_response(tree, c, r, w):
             c.matrix[r, r, w] = real(0.0)  # a rod between bodies that are joined rigidly already
         for half in range(2):
             clear_response(t, tree, c, w, table.span[r, 2 * half], table.span[r, 2 * half + 1])
 
 
 @wp.func
-def free_response(tree: TreeTable, c: ClosureWork, r: int, w: int) -> real:
+def free_row_response(tree: TreeTable, c: ClosureWork, r: int, w: int) -> real:
     """About what a row's bodies would do if they were free, 1/kg; 0 for a row that does not push."""
     out = real(0.0)
     b = c.child[r]
@@ -308,7 +310,7 @@ def free_response(tree: TreeTable, c: ClosureWork, r: int, w: int) -> real:
 
 
 @wp.func
-def stand_alone(table: ClosureTable, c: ClosureWork, r: int, w: int, rows: int):
+def stand_alone(table: ClosureTable, c: ClosureWork, r: int, w: int, rows: int) -> None:
     """Take a row out of the matrix."""
     for s in range(table.first[r], wp.min(table.last[r] + 1, rows)):
         c.matrix[s, r, w] = real(0.0)
@@ -327,7 +329,7 @@ def row_unit(c: ClosureWork, r: int, w: int) -> int:
 
 
 @wp.func
-def eliminate(table: ClosureTable, c: ClosureWork, w: int, rows: int):
+def factor_rows(table: ClosureTable, c: ClosureWork, w: int, rows: int) -> None:
     """L D Lᵀ of matrix + softness, its diagonal raised a little (see `solve_rows`), in place; rows that are out stand alone.
 
     No `envelope`: where rows nearly depend on each other, in a singular pose, the factors have to be symmetric to the last bit.
@@ -342,7 +344,7 @@ def eliminate(table: ClosureTable, c: ClosureWork, w: int, rows: int):
         if c.soft[r, w] < real(0.0):
             stand_alone(table, c, r, w, rows)
         else:
-            c.matrix[r, r, w] = c.matrix[r, r, w] * (real(1.0) + RAISED) + c.soft[r, w]
+            c.matrix[r, r, w] = c.matrix[r, r, w] * (real(1.0) + DIAGONAL_SHARE) + c.soft[r, w]
     for p in range(rows):
         pivot = c.matrix[p, p, w]
         end = wp.min(table.last[p] + 1, rows)
@@ -357,7 +359,7 @@ def eliminate(table: ClosureTable, c: ClosureWork, w: int, rows: int):
 
 
 @wp.func
-def spread(table: ClosureTable, c: ClosureWork, w: int, rows: int):
+def solve_factored_rows(table: ClosureTable, c: ClosureWork, w: int, rows: int) -> None:
     """Add to c.force what the eliminated matrix makes of c.left."""
     for s in range(rows):
         x = c.left[s, w]
@@ -375,7 +377,7 @@ def spread(table: ClosureTable, c: ClosureWork, w: int, rows: int):
 
 
 @wp.func
-def solve_rows(t: JointTable, tree: TreeTable, table: ClosureTable, c: ClosureWork, k: TreeWork, w: int, rows: int):
+def solve_rows(t: JointTable, tree: TreeTable, table: ClosureTable, c: ClosureWork, k: TreeWork, w: int, rows: int) -> None:
     """Forces on the rows for c.rhs, and the tree's response to them.
 
     The raised diagonal makes rows that depend on each other share the load, and takes what rows nearly depend on, in a singular
@@ -394,18 +396,18 @@ def solve_rows(t: JointTable, tree: TreeTable, table: ClosureTable, c: ClosureWo
                 c.left[r, w] = c.rhs[r, w] - got
                 if c.soft[r, w] < real(0.0):
                     c.left[r, w] = real(0.0)
-        spread(table, c, w, rows)
-        clear_push(t, tree, c, w, 0, tree.count)
+        solve_factored_rows(table, c, w, rows)
+        clear_row_forces(t, tree, c, w, 0, tree.count)
         for r in range(rows):
-            push_row(table, c, r, w, c.force[r, w])
-        respond(t, tree, c, k, w, 0, tree.count)
+            push_closure(table, c, r, w, c.force[r, w])
+        tree_response(t, tree, c, k, w, 0, tree.count)
 
 
 @wp.func
 def constrain(
     t: JointTable, tree: TreeTable, table: ClosureTable, c: ClosureWork, k: TreeWork, w: int,
     q: wp.array2d(dtype=real), qd: wp.array2d(dtype=real), qdd: wp.array2d(dtype=real), bend: bool,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """Accelerations that keep the loops closed, from those of the cut tree: J a + γ = 0; without `bend`, J a = 0.
 
     Springs are no constraint.
@@ -413,13 +415,13 @@ def constrain(
     rows = table.count - table.springs.count
     for i in range(tree.count):
         link_velocity(t, tree, i, w, qd, k)
-    find_rows(t, table, c, k, q, w)
+    find_closures(t, table, c, k, q, w)
     for r in range(rows):
         c.rhs[r, w] = -row_rate(table, c, r, w, k.acceleration, k.turning, qdd)
         if bend:
             c.rhs[r, w] = c.rhs[r, w] - c.gamma[r, w]
     response_matrix(t, tree, table, c, k, w, rows)
-    eliminate(table, c, w, rows)
+    factor_rows(table, c, w, rows)
     solve_rows(t, tree, table, c, k, w, rows)
     for i in range(tree.count):
         b = tree.body[i]

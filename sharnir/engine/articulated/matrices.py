@@ -60,7 +60,7 @@ def crossed(a0: vec3, a1: vec3, a2: vec3, r: vec3) -> mat33:
 
 
 @wp.func
-def shifted(A: mat33, B: mat33, D: mat33, r: vec3):
+def shifted(A: mat33, B: mat33, D: mat33, r: vec3) -> tuple[mat33, mat33]:
     """B and D of Cᵀ M C for the shift by r, C = [E −[r]; 0 E]: B − A[r] and D − X − Xᵀ, X = (B − ½ A[r])ᵀ [r]."""
     ar = crossed(
         vec3(A[0, 0], A[0, 1], A[0, 2]), vec3(A[0, 1], A[1, 1], A[1, 2]), vec3(A[0, 2], A[1, 2], A[2, 2]), r

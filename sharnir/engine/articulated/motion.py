@@ -15,7 +15,7 @@ from sharnir.model.joint_types import JointTable
 def link_pose(
     t: JointTable, tree: TreeTable, i: int, w: int, q: wp.array2d(dtype=real),
     position: wp.array2d(dtype=vec3), rotation: wp.array2d(dtype=quat),
-):  # fmt: skip
+) -> vec3:  # fmt: skip
     """Pose of a link from its base's pose and the joint's coordinates; returns the common point."""
     j = tree.joint[i]
     b = tree.base[i]
@@ -40,7 +40,7 @@ def link_pose(
 @wp.func
 def any_motion(
     t: JointTable, tree: TreeTable, i: int, w: int, q: wp.array2d(dtype=real), qd: wp.array2d(dtype=real), k: TreeWork
-):
+) -> None:
     """Pose, spin, S and a′ of a link with any joint.
 
     With d, n the axes of the joint, u = Σ d q̇ and Σ n q̇ the child's motion relative to the parent at the common point P:
@@ -97,7 +97,7 @@ def any_motion(
 @wp.func
 def hinge_motion(
     tree: TreeTable, i: int, w: int, angle: real, speed: real, k: TreeWork, x_b: vec3, R_b: quat, M_b: mat33, w_b: vec3
-):  # fmt: skip
+) -> tuple[vec3, quat, mat33, vec3]:  # fmt: skip
     """Pose, motion and bias of a link on one hinge, whichever way that points, from its base's.
 
     Takes and returns position, rotation, its matrix and spin.
@@ -129,7 +129,7 @@ def hinge_motion(
 @wp.func
 def link_motion(
     t: JointTable, tree: TreeTable, i: int, w: int, q: wp.array2d(dtype=real), qd: wp.array2d(dtype=real), k: TreeWork
-):
+) -> None:
     """Pose, spin, S and a′ of a link from its base's."""
     i = natural(i)
     w = natural(w)
@@ -144,7 +144,7 @@ def link_motion(
 
 
 @wp.func
-def link_velocity(t: JointTable, tree: TreeTable, i: int, w: int, qd: wp.array2d(dtype=real), k: TreeWork):
+def link_velocity(t: JointTable, tree: TreeTable, i: int, w: int, qd: wp.array2d(dtype=real), k: TreeWork) -> None:
     """V = C V_base + S q̇, into `velocity` and `omega`."""
     j = tree.joint[i]
     base = tree.base[i]

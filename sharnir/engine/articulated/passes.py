@@ -19,11 +19,10 @@ from sharnir.core.types import mat33, mat66, real, vec3, vec6
 from sharnir.engine.articulated.data import AxisLaws, TreeTable, TreeWork, natural
 from sharnir.engine.articulated.matrices import less, shifted, small_inverse, symmetric, times
 from sharnir.model.joint_types import JointTable
-from sharnir.model.model import BodyTable
 
 
 @wp.func
-def own_inertia(tree: TreeTable, i: int, w: int, gravity: vec3, k: TreeWork, R: mat33, omega: vec3):
+def link_own_inertia(tree: TreeTable, i: int, w: int, gravity: vec3, k: TreeWork, R: mat33, omega: vec3) -> None:
     """Own inertia, weight, applied force and gyroscopic moment of a link at its rotation and spin."""
     b = natural(tree.row[i].body)
     m = tree.mass[i, w]
@@ -37,16 +36,16 @@ def own_inertia(tree: TreeTable, i: int, w: int, gravity: vec3, k: TreeWork, R: 
 
 
 @wp.func
-def link_inertia(bodies: BodyTable, tree: TreeTable, i: int, w: int, gravity: vec3, k: TreeWork):
+def link_inertia(tree: TreeTable, i: int, w: int, gravity: vec3, k: TreeWork) -> None:
     """A link's own inertia and force, in the rotation and at the spin that it has now."""
     i = natural(i)
     w = natural(w)
     b = natural(tree.row[i].body)
-    own_inertia(tree, i, w, gravity, k, matrix(k.rotation[b, w]), k.spin[b, w])
+    link_own_inertia(tree, i, w, gravity, k, matrix(k.rotation[b, w]), k.spin[b, w])
 
 
 @wp.func
-def condition(Y: mat66, y: vec6, scale: real, g: vec6, wanted: real):
+def condition(Y: mat66, y: vec6, scale: real, g: vec6, wanted: real) -> tuple[mat66, vec6]:
     """(Y, y) with the direction g locked at an acceleration: g·q̈ = wanted; one that is locked already changes nothing."""
     z = Y * g
     d = wp.dot(g, z)
@@ -59,7 +58,7 @@ def condition(Y: mat66, y: vec6, scale: real, g: vec6, wanted: real):
 @wp.func
 def several_axes(t: JointTable, tree: TreeTable, i: int, w: int, tau: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork,
     A: mat33, B: mat33, D: mat33, ql: vec3, qa: vec3,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """H, U⁻¹, u and (Y, y) of a link with several axes."""
     j = tree.joint[i]
     n = t.v_size[j]
@@ -97,7 +96,7 @@ def several_axes(t: JointTable, tree: TreeTable, i: int, w: int, tau: wp.array2d
 def eliminate_one(
     tree: TreeTable, i: int, w: int, tau: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork,
     A: mat33, B: mat33, D: mat33, ql: vec3, qa: vec3,
-):  # fmt: skip
+) -> tuple[mat33, mat33, mat33, vec3, vec3]:  # fmt: skip
     """What a link with one free axis hands on to its base: inertia and force, less what the axis yields."""
     v0 = natural(tree.row[i].v_start)
     sl = k.S_l[v0, w]
@@ -130,7 +129,7 @@ def eliminate_one(
 def eliminate_axes(
     t: JointTable, tree: TreeTable, i: int, w: int, tau: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork,
     A: mat33, B: mat33, D: mat33, ql: vec3, qa: vec3,
-):  # fmt: skip
+) -> tuple[mat33, mat33, mat33, vec3, vec3]:  # fmt: skip
     """What a link with any number of free axes hands on to its base: inertia and force, less what the axes yield."""
     n = tree.row[i].v_size
     v0 = natural(tree.row[i].v_start)
@@ -159,7 +158,7 @@ def eliminate_axes(
 
 
 @wp.func
-def hand_on(k: TreeWork, p: int, w: int, A: mat33, B: mat33, D: mat33, ql: vec3, qa: vec3):
+def hand_on(k: TreeWork, p: int, w: int, A: mat33, B: mat33, D: mat33, ql: vec3, qa: vec3) -> None:
     """Add inertia and force to those gathered at a link."""
     k.A[p, w] = k.A[p, w] + A
     k.B[p, w] = k.B[p, w] + B
@@ -169,7 +168,7 @@ def hand_on(k: TreeWork, p: int, w: int, A: mat33, B: mat33, D: mat33, ql: vec3,
 
 
 @wp.func
-def backward(bodies: BodyTable, t: JointTable, tree: TreeTable, w: int, tau: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork):
+def backward(t: JointTable, tree: TreeTable, w: int, tau: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork) -> None:
     """The backward pass (separate bodies (17)–(19)): every link's articulated inertia and force, handed to its base.
 
     What is handed to the next link in turn stays in registers.
@@ -226,7 +225,7 @@ def left_over(t: JointTable, tree: TreeTable, i: int, w: int, al: vec3, aa: vec3
 
 
 @wp.func
-def base_acceleration(tree: TreeTable, i: int, w: int, k: TreeWork):
+def base_acceleration(tree: TreeTable, i: int, w: int, k: TreeWork) -> tuple[vec3, vec3]:
     """C a_base of a link."""
     base = natural(tree.row[i].base)
     aa = k.turning[base, w]
@@ -236,7 +235,7 @@ def base_acceleration(tree: TreeTable, i: int, w: int, k: TreeWork):
 @wp.func
 def forward_one(
     tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork, al: vec3, aa: vec3
-):  # fmt: skip
+) -> tuple[vec3, vec3]:  # fmt: skip
     """A link with one axis in the forward pass, from C a_base: its joint's acceleration, and its own without a′."""
     v0 = natural(tree.row[i].v_start)
     y = k.Y[v0, w] * (k.u[v0, w] - wp.dot(k.H_l[v0, w], al) - wp.dot(k.H_a[v0, w], aa))
@@ -250,7 +249,7 @@ def forward_one(
 def forward_from(
     t: JointTable, tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork,
     al: vec3, aa: vec3,
-):  # fmt: skip
+) -> tuple[vec3, vec3]:  # fmt: skip
     """One link of the forward pass (separate bodies (20), (21)) from C a_base: its joint's and its own acceleration."""
     n = tree.row[i].v_size
     v0 = natural(tree.row[i].v_start)
@@ -272,7 +271,7 @@ def forward_from(
 
 
 @wp.func
-def forward(t: JointTable, tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork):
+def forward(t: JointTable, tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork) -> None:
     """Accelerations of a link and its axes, from its base's acceleration as stored."""
     i = natural(i)
     w = natural(w)

@@ -16,7 +16,7 @@ from sharnir.errors import SimulationError, is_positive
 from sharnir.laws.solve import Laws
 from sharnir.model.model import Control, Model, State, fill
 
-USUAL = 4  # passes of a step in which nothing changes
+USUAL_PASSES = 4  # passes of a step in which nothing changes
 FINE = max(1e-10, 10 * EPSILON)  # relative: what double, or single, precision can meet
 
 
@@ -50,7 +50,7 @@ class TreeSolver(Solver):
             return self.once()
         cap = None if iterations is None else check_iterations(iterations, 1)
         if budget is not None:
-            fits = max(1, int(budget / self._pace) - USUAL)
+            fits = max(1, int(budget / self._pace) - USUAL_PASSES)
             cap = fits if cap is None else min(cap, fits)
         try:
             self._cap(cap)

@@ -20,7 +20,7 @@ from sharnir.errors import SimulationError
 from sharnir.model import assembly
 from sharnir.model.actuators import Axis
 from sharnir.model.cables import CableTable
-from sharnir.model.joint_types import FRAMES, Free, JointTable
+from sharnir.model.joint_types import FRAME_FIELDS, Free, JointTable
 from sharnir.model.model import BodyTable, Model
 
 
@@ -165,7 +165,7 @@ class Links:
             setattr(t, name, wp.array(both, dtype=array.dtype, device=self.device))
         still = np.tile([0.0, 0.0, 0.0, 1.0], (added, 1))
         points = -com[self.children[own]].reshape(added, 3)
-        for name, start in zip(FRAMES, (np.zeros((added, 3)), still, points, still), strict=True):
+        for name, start in zip(FRAME_FIELDS, (np.zeros((added, 3)), still, points, still), strict=True):
             mine = columns(getattr(old, name)) if len(self.model.joint_kinds) else np.zeros((0, 1, start.shape[1]))
             both = np.concatenate([mine, np.broadcast_to(start[:, None], (added, *mine.shape[1:]))])
             setattr(t, name, table(both, getattr(old, name).dtype, self.model.worlds, self.device))
@@ -212,7 +212,7 @@ class Links:
 
     def relay(self) -> None:
         """After frames of the model's joints were changed in place."""
-        for name in FRAMES:
+        for name in FRAME_FIELDS:
             array = getattr(self.joints, name)
             values = columns(array)
             values[: len(self.model.joint_kinds)] = columns(getattr(self.model.joints, name))  # joints of floating bases follow

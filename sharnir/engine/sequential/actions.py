@@ -4,18 +4,29 @@ import warp as wp
 
 from sharnir.core.types import EPSILON, mat33, mat66, real, vec3
 from sharnir.engine.sequential.data import Solve, Step
-from sharnir.laws.prepare import INFINITE, LEAP, MOST_REPAIR, limit_boxes, motor_current, prepare_laws, report_laws, resolved
+from sharnir.laws.prepare import (
+    LEAP,
+    MOST_REPAIR,
+    NO_BOUND,
+    limit_boxes,
+    mean_motor_current,
+    prepare_laws,
+    report_laws,
+    share_of_mean,
+)
 from sharnir.laws.rows import AxisRows, Twists
 from sharnir.laws.solve import Laws
 from sharnir.model.joint_geometry import JointPose, free_axis
 from sharnir.model.kinematics import pose_at
 
-TORN = wp.constant(real(3.0e-3))  # rad, or of the scene's length: gaps of joints from which passed limits wait
-PASSED = wp.constant(real(max(1.0e-9, 10.0 * EPSILON)))  # rad, of a ball joint's limit, that is not taken back in the same step
+OPEN_JOINT_GAP = wp.constant(real(3.0e-3))  # rad, or of the scene's length: gaps of joints from which passed limits wait
+BALL_LIMIT_SLACK = wp.constant(
+    real(max(1.0e-9, 10.0 * EPSILON))
+)  # rad, of a ball joint's limit, that is not taken back in the same step
 
 
 @wp.func
-def prepare_rows(s: wp.array(dtype=Step), k: int, w: int, pose: JointPose, Kll: mat33, Kla: mat33, Kaa: mat33):
+def prepare_rows(s: wp.array(dtype=Step), k: int, w: int, pose: JointPose, Kll: mat33, Kla: mat33, Kaa: mat33) -> None:
     """B, N and A of a joint's axes: N = (E − W K) Bᵀ keeps the joint closed, A = B K N."""
     n = s[0].joints.v_size[k]
     v0 = s[0].joints.v_start[k]
@@ -55,7 +66,7 @@ def prepare_rows(s: wp.array(dtype=Step), k: int, w: int, pose: JointPose, Kll: 
 
 
 @wp.func
-def axis_speed(
+def speed_of_axis(
     s: wp.array(dtype=Step), k: int, i: int, w: int, linear: wp.array2d(dtype=vec3), angular: wp.array2d(dtype=vec3)
 ) -> real:
     """Speed of axis i of joint k (at its rows of this step) for given velocities of the bodies."""
@@ -69,18 +80,18 @@ def axis_speed(
 
 
 @wp.func
-def start_laws(s: wp.array(dtype=Step), laws: Laws, k: int, w: int, pose: JointPose, bend_l: vec3, bend_a: vec3):
+def start_laws(s: wp.array(dtype=Step), laws: Laws, k: int, w: int, pose: JointPose, bend_l: vec3, bend_a: vec3) -> None:
     """The laws of a joint's axes at velocity level. The way to the pose was a chord, too: q − q₋ = Δt (u − bend)."""
     for i in range(s[0].joints.v_size[k]):
         at = s[0].joints.v_start[k] + i
         bend = wp.dot(s[0].work.axis.d[at, w], bend_l) + wp.dot(s[0].work.axis.n[at, w], bend_a)
-        laws.start[at, w] = axis_speed(s, k, i, w, s[0].state.velocity, s[0].state.spin) - bend
-        laws.mean[at, w] = resolved(s, at, w, s[0].work.axis.response[k, w][i, i], real(1.0))
+        laws.start[at, w] = speed_of_axis(s, k, i, w, s[0].state.velocity, s[0].state.spin) - bend
+        laws.mean[at, w] = share_of_mean(s, at, w, s[0].work.axis.response[k, w][i, i], real(1.0))
     prepare_laws(s, laws, k, w, pose, LEAP)
 
 
 @wp.func
-def prepare_pseudo_laws(s: wp.array(dtype=Step), laws: Laws, held: Laws, k: int, w: int, pose: JointPose, widest: real):
+def prepare_pseudo_laws(s: wp.array(dtype=Step), laws: Laws, held: Laws, k: int, w: int, pose: JointPose, widest: real) -> None:
     """The laws at position level: what friction holds stays where it is, a passed limit is closed.
 
     That waits while joints are open (`widest`, of the scene's length or rad): a few sweeps do not carry a large displacement
@@ -89,14 +100,14 @@ def prepare_pseudo_laws(s: wp.array(dtype=Step), laws: Laws, held: Laws, k: int,
     v0 = s[0].joints.v_start[k]
     twist = s[0].solves[0].twist
     for i in range(s[0].joints.v_size[k]):
-        laws.start[v0 + i, w] = axis_speed(s, k, i, w, twist.linear, twist.angular)
-    erp = s[0].settings.erp[0] * wp.clamp(real(1.0) - widest / TORN, real(0.0), real(1.0))
+        laws.start[v0 + i, w] = speed_of_axis(s, k, i, w, twist.linear, twist.angular)
+    erp = s[0].settings.erp[0] * wp.clamp(real(1.0) - widest / OPEN_JOINT_GAP, real(0.0), real(1.0))
     limit_boxes(s, laws, k, w, pose, erp, False, real(0.0))
     for i in range(s[0].joints.v_size[k]):
         at = v0 + i
         hold = real(0.0)
         if held.stuck[at, w] == 1:
-            hold = INFINITE
+            hold = NO_BOUND
         laws.hold[at, w] = hold
         laws.slide[at, w] = real(0.0)
         laws.impulse[at, w] = real(0.0)
@@ -105,7 +116,7 @@ def prepare_pseudo_laws(s: wp.array(dtype=Step), laws: Laws, held: Laws, k: int,
 
 
 @wp.func
-def open_creep(s: wp.array(dtype=Step), solve: Solve, laws: Laws, k: int, w: int):
+def open_creep(s: wp.array(dtype=Step), solve: Solve, laws: Laws, k: int, w: int) -> None:
     """How far what friction holds has crept since it holds, this step included: as a speed that is to be taken back, in laws.end.
 
     Sweeps that did not converge leave a speed there, and without this an arm that brakes hold would sag step by step. In a loop
@@ -117,25 +128,25 @@ def open_creep(s: wp.array(dtype=Step), solve: Solve, laws: Laws, k: int, w: int
         if solve.laws.stuck[at, w] == 1 and s[0].work.open[k] == 1:
             bend = wp.dot(s[0].work.axis.d[at, w], solve.bias_linear[k, w])
             bend = bend + wp.dot(s[0].work.axis.n[at, w], solve.bias_angular[k, w])
-            off = axis_speed(s, k, i, w, solve.twist.linear, solve.twist.angular) + bend
+            off = speed_of_axis(s, k, i, w, solve.twist.linear, solve.twist.angular) + bend
             off = off + s[0].state.creep[at, w] / s[0].settings.dt[0]
         laws.end[at, w] = off
 
 
 @wp.func
-def take_creep(s: wp.array(dtype=Step), pseudo: Twists, laws: Laws, k: int, w: int):
+def take_creep(s: wp.array(dtype=Step), pseudo: Twists, laws: Laws, k: int, w: int) -> None:
     """Keep the creep that a round of sweeps has not taken back."""
     for i in range(s[0].joints.v_size[k]):
         at = s[0].joints.v_start[k] + i
         if s[0].solves[0].laws.stuck[at, w] == 1 and s[0].work.open[k] == 1:
-            laws.end[at, w] = laws.end[at, w] + axis_speed(s, k, i, w, pseudo.linear, pseudo.angular)
+            laws.end[at, w] = laws.end[at, w] + speed_of_axis(s, k, i, w, pseudo.linear, pseudo.angular)
 
 
 @wp.func
 def apply_axis(
     twist: Twists, rows: AxisRows, force: wp.array2d(dtype=vec3), torque: wp.array2d(dtype=vec3),
     k: int, at: int, w: int, p: int, c: int, inv_mass_p: real, inv_mass_c: real, impulse: real,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """Apply an impulse on a free axis with the constraint impulse that keeps the joint closed."""
     comes = rows.force[at, w]
     Nl = (rows.d[at, w] + comes) * impulse
@@ -156,7 +167,7 @@ def pseudo_actions(s: wp.array(dtype=Step), held: Laws, laws: Laws, k: int, w: i
         last = s[0].joints.v_start[k] + s[0].joints.v_size[k]
         for at in range(last - 3, last):
             off = wp.max(laws.lower[at, w], -laws.upper[at, w]) * s[0].settings.dt[0]
-            if off > PASSED:
+            if off > BALL_LIMIT_SLACK:
                 passed = 2
             elif off > -MOST_REPAIR:
                 passed = wp.max(passed, 1)
@@ -164,22 +175,22 @@ def pseudo_actions(s: wp.array(dtype=Step), held: Laws, laws: Laws, k: int, w: i
 
 
 @wp.func
-def report_actions(s: wp.array(dtype=Step), solve: Solve, pseudo: Solve, k: int, w: int):
+def report_actions(s: wp.array(dtype=Step), solve: Solve, pseudo: Solve, k: int, w: int) -> None:
     """Keep what acted on a joint's axes, for the next step."""
     take_creep(s, pseudo.twist, pseudo.laws, k, w)
     for i in range(s[0].joints.v_size[k]):
         at = s[0].joints.v_start[k] + i
         s[0].state.creep[at, w] = pseudo.laws.end[at, w] * s[0].settings.dt[0] * real(solve.laws.stuck[at, w] * s[0].work.open[k])
-        solve.laws.end[at, w] = axis_speed(s, k, i, w, solve.twist.linear, solve.twist.angular)
+        solve.laws.end[at, w] = speed_of_axis(s, k, i, w, solve.twist.linear, solve.twist.angular)
     report_laws(s, solve.laws, k, w)
 
 
 @wp.func
-def show_currents(s: wp.array(dtype=Step), solve: Solve, k: int, w: int):
+def show_currents(s: wp.array(dtype=Step), solve: Solve, k: int, w: int) -> None:
     """Currents of a joint's motors at the pose, for the caller."""
     for i in range(s[0].joints.v_size[k]):
         at = s[0].joints.v_start[k] + i
         if s[0].axes.resistance[at, w] > real(0.0):
-            solve.laws.end[at, w] = axis_speed(s, k, i, w, solve.twist.linear, solve.twist.angular)
-            _mean, end = motor_current(s, solve.laws, at, w)
+            solve.laws.end[at, w] = speed_of_axis(s, k, i, w, solve.twist.linear, solve.twist.angular)
+            _mean, end = mean_motor_current(s, solve.laws, at, w)
             s[0].now.current[at, w] = end

@@ -6,7 +6,7 @@ from sharnir.core.spatial import rotated
 from sharnir.core.types import mat33, real, vec3
 from sharnir.engine.sequential.actions import show_currents
 from sharnir.engine.sequential.data import POSITIONS, VELOCITIES, Step
-from sharnir.engine.sequential.prepare import ACTS
+from sharnir.engine.sequential.prepare import MODE_ACTS
 from sharnir.engine.sleep import at_rest_together, sleeps, wake_by_caller
 from sharnir.laws.drives import set_drives
 from sharnir.model.kinematics import left_alone
@@ -16,7 +16,7 @@ from sharnir.model.model import DYNAMIC, KINEMATIC
 
 
 @wp.func
-def untouched(s: wp.array(dtype=Step), w: int) -> bool:
+def is_unmodified(s: wp.array(dtype=Step), w: int) -> bool:
     """Whether bodies stand and move as the last step, or reading it, left them."""
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
@@ -26,7 +26,7 @@ def untouched(s: wp.array(dtype=Step), w: int) -> bool:
 
 
 @wp.func
-def resume(s: wp.array(dtype=Step), w: int):
+def resume_velocities(s: wp.array(dtype=Step), w: int) -> None:
     """Velocities half a step before the pose go on; where a caller changed the state, those of the pose, with half a kick."""
     dt = s[0].settings.dt[0]
     if s[0].settings.halves[0] == 0:  # kicks are whole, whatever forces a caller changed
@@ -36,7 +36,7 @@ def resume(s: wp.array(dtype=Step), w: int):
             s[0].state.felt_torque[b, w] = s[0].control.torque[b, w]
         for at in range(s[0].state.felt_joint.shape[0]):
             s[0].state.felt_joint[at, w] = s[0].control.joint_force[at, w]
-    elif not untouched(s, w):
+    elif not is_unmodified(s, w):
         s[0].state.stagger[w] = real(0.0)
         for b in range(s[0].bodies.count):
             s[0].state.velocity[b, w] = s[0].now.velocity[b, w]
@@ -50,7 +50,7 @@ def resume(s: wp.array(dtype=Step), w: int):
 
 
 @wp.func
-def look(s: wp.array(dtype=Step), w: int):
+def bring_to_pose(s: wp.array(dtype=Step), w: int) -> None:
     """Velocities are to be brought to the pose: by the half kick that the last step left, if it left one."""
     s[0].work.sweeps[w] = s[0].solves[VELOCITIES].done[w]
     s[0].work.left[w] = s[0].solves[VELOCITIES].residual[w]
@@ -58,12 +58,12 @@ def look(s: wp.array(dtype=Step), w: int):
 
 
 @wp.kernel(module="sharnir.impulse")
-def show(s: wp.array(dtype=Step), first: int):
+def show(s: wp.array(dtype=Step), first: int) -> None:
     """Hand what the half kick led to to the caller: velocities and reactions at the pose. The motion goes on without it."""
     w = first + wp.tid()
     solve = s[0].solves[VELOCITIES]
     kick = s[0].settings.kick[w]
-    if s[0].state.failed[w] == 0 and untouched(s, w) and s[0].state.stagger[w] > real(0.0):
+    if s[0].state.failed[w] == 0 and is_unmodified(s, w) and s[0].state.stagger[w] > real(0.0):
         for b in range(s[0].bodies.count):
             if s[0].bodies.motion[b] == DYNAMIC:
                 v = at_rest(solve.twist.linear[b, w], s[0].settings.nothing[0])
@@ -78,7 +78,7 @@ def show(s: wp.array(dtype=Step), first: int):
         for k in range(s[0].joints.count):
             s[0].now.joint_force[k, w] = solve.force[k, w] * (s[0].settings.dt[0] / kick)
             s[0].now.joint_torque[k, w] = solve.torque[k, w] * (s[0].settings.dt[0] / kick)
-            if s[0].work.mode[k, w] & ACTS != 0:
+            if s[0].work.mode[k, w] & MODE_ACTS != 0:
                 show_currents(s, solve, k, w)
     solve.done[w] = s[0].work.sweeps[w]
     solve.residual[w] = s[0].work.left[w]
@@ -88,18 +88,18 @@ def show(s: wp.array(dtype=Step), first: int):
 
 
 @wp.kernel(module="sharnir.impulse")
-def predict(s: wp.array(dtype=Step), first: int, reading: int):
+def predict(s: wp.array(dtype=Step), first: int, reading: int) -> None:
     """How long the kick lasts, and what external forces do in it; or, for reading, in the half kick to the pose."""
     w = first + wp.tid()
     if reading == 1:
-        look(s, w)
+        bring_to_pose(s, w)
     elif s[0].state.failed[w] == 0:
         wake_by_caller(s[0].rest, w)
         if at_rest_together(s[0].rest, w):
             s[0].solves[VELOCITIES].done[w] = 0
             s[0].solves[VELOCITIES].residual[w] = real(0.0)
             return
-        resume(s, w)
+        resume_velocities(s, w)
     for b in range(s[0].bodies.count):
         kick_body(s, b, w, reading)
     if s[0].drives.count > 0 and reading == 0:
@@ -110,7 +110,7 @@ def predict(s: wp.array(dtype=Step), first: int, reading: int):
 
 
 @wp.func
-def drive_body(s: wp.array(dtype=Step), b: int, w: int, reading: int):
+def drive_body(s: wp.array(dtype=Step), b: int, w: int, reading: int) -> tuple[vec3, vec3]:
     """Velocity and spin of a kinematic body: as they are set; at the pose, where they lead along a path, as they change.
 
     Those of the step before are in state.velocity and, a driven body having no momentum, state.momentum.
@@ -127,7 +127,7 @@ def drive_body(s: wp.array(dtype=Step), b: int, w: int, reading: int):
 
 
 @wp.func
-def kick_body(s: wp.array(dtype=Step), b: int, w: int, reading: int):
+def kick_body(s: wp.array(dtype=Step), b: int, w: int, reading: int) -> None:
     """V ← V + M⁻¹ Fᵉ h, h the kick; the gyroscopic moment is in ω = I⁻¹(q) L.
 
     A caller's force acts from the step in which it is set on: half a kick is the last step's, half this one's.

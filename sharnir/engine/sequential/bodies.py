@@ -13,11 +13,11 @@ from sharnir.core.types import copied, trimmed_module
 from sharnir.engine.sequential import begin, patches, sweeps
 from sharnir.model.model import Model
 
-MODULE = "sharnir.bodies"
-PLAIN = {"plane", "sphere", "capsule", "box"}
-LINKS = ("joints.count", "gears.count", "springs.count", "cables.count", "drives.count", "casts.count", "ropes", "speeds")
-ARRAYS = ("joined_a.shape", "drive_state.shape", "drive_command.shape", "felt_joint.shape", "current.shape")
-trimmed_module(MODULE, Absent(zeros=(*LINKS, *ARRAYS)))
+BODY_MODULE = "sharnir.bodies"
+ROUND_SHAPES = {"plane", "sphere", "capsule", "box"}
+ABSENT_COUNTS = ("joints.count", "gears.count", "springs.count", "cables.count", "drives.count", "casts.count", "ropes", "speeds")
+ABSENT_ARRAYS = ("joined_a.shape", "drive_state.shape", "drive_command.shape", "felt_joint.shape", "current.shape")
+trimmed_module(BODY_MODULE, Absent(zeros=(*ABSENT_COUNTS, *ABSENT_ARRAYS)))
 
 
 @dataclass(frozen=True)
@@ -35,18 +35,18 @@ class Kernels:
         return self.sweeps.module
 
 
-ALL = Kernels(begin.predict, begin.show, patches.prepare_points, sweeps.sweeps_touching)
-KERNELS = Kernels(
-    predict=copied(begin.predict, MODULE),
-    show=copied(begin.show, MODULE),
-    prepare_points=copied(patches.prepare_points, MODULE),
-    sweeps=sweeps.sweeping(False, True, MODULE),
+ALL_KERNELS = Kernels(begin.predict, begin.show, patches.prepare_points, sweeps.sweeps_touching)
+BODY_KERNELS = Kernels(
+    predict=copied(begin.predict, BODY_MODULE),
+    show=copied(begin.show, BODY_MODULE),
+    prepare_points=copied(patches.prepare_points, BODY_MODULE),
+    sweeps=sweeps.sweeping(False, True, BODY_MODULE),
 )
 
 
 def are_free(model: Model) -> bool:
     """Whether a model has contacts of plain shapes, and nothing that joins or drives bodies."""
-    if model.collision is None or not {shape.part.kind for shape in model.collision.shapes} <= PLAIN:
+    if model.collision is None or not {shape.part.kind for shape in model.collision.shapes} <= ROUND_SHAPES:
         return False
     if model.ropes is not None or model.casts or len(model.ties()):
         return False

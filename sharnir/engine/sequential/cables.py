@@ -28,7 +28,7 @@ HEED = wp.constant(4)  # sweeps between two looks at whether cables slide
 
 
 @wp.func
-def find_cables(s: wp.array(dtype=Step), w: int):
+def find_cables(s: wp.array(dtype=Step), w: int) -> None:
     """Rows of all runs, and their responses, from spans as they are placed."""
     lead_runs(s, w)
     clear_slots(s, w)
@@ -54,7 +54,7 @@ def find_cables(s: wp.array(dtype=Step), w: int):
 
 
 @wp.func
-def aim_cables(s: wp.array(dtype=Step), w: int, reading: int):
+def aim_cables(s: wp.array(dtype=Step), w: int, reading: int) -> None:
     """Speeds that rows may have beyond 0: half the bend of their path, less what is slack."""
     dt = s[0].settings.dt[0]
     twist = s[0].solves[VELOCITIES].twist
@@ -87,7 +87,7 @@ def span_bend(s: wp.array(dtype=Step), i: int, w: int, linear: wp.array2d(dtype=
 
 
 @wp.func
-def prepare_cables(s: wp.array(dtype=Step), w: int, reading: int):
+def prepare_cables(s: wp.array(dtype=Step), w: int, reading: int) -> None:
     """Rows of the pose, started from the tensions of the last step."""
     share = s[0].settings.kick[w] / s[0].settings.dt[0]
     s[0].cable.switched[w] = 0
@@ -104,7 +104,7 @@ def prepare_cables(s: wp.array(dtype=Step), w: int, reading: int):
 
 
 @wp.func
-def apply_cable(s: wp.array(dtype=Step), solve: Solve, r: int, w: int, impulse: real):
+def apply_cable(s: wp.array(dtype=Step), solve: Solve, r: int, w: int, impulse: real) -> None:
     zero = vec3(real(0.0))
     if s[0].cable.K[r, w] <= real(0.0):
         return
@@ -116,7 +116,7 @@ def apply_cable(s: wp.array(dtype=Step), solve: Solve, r: int, w: int, impulse: 
 
 
 @wp.func
-def warm_cables(s: wp.array(dtype=Step), w: int):
+def warm_cables(s: wp.array(dtype=Step), w: int) -> None:
     """Tensions of the last step on the bodies."""
     for r in range(s[0].cables.count):
         if s[0].cable.impulse[r, w] != real(0.0):
@@ -145,13 +145,13 @@ def sweep_cables(s: wp.array(dtype=Step), solve: Solve, w: int, which: int, swee
                 largest = wp.max(largest, (new - old) * (new - old))
     tolerance = s[0].settings.tolerance[which]
     if which == VELOCITIES and (sweep % HEED == HEED - 1 or largest <= tolerance * tolerance):
-        if switch_cables(s, solve, w):
+        if update_cable_modes(s, solve, w):
             return wp.max(largest, real(1.0))
     return largest
 
 
 @wp.func
-def switch_cables(s: wp.array(dtype=Step), solve: Solve, w: int) -> bool:
+def update_cable_modes(s: wp.array(dtype=Step), solve: Solve, w: int) -> bool:
     """Have cables slide over rough sheaves, or hold, as tensions and speeds of now ask."""
     rough = int(0)
     for r in range(s[0].cables.count):
@@ -187,7 +187,7 @@ def switch_cables(s: wp.array(dtype=Step), solve: Solve, w: int) -> bool:
 
 
 @wp.func
-def open_cables(s: wp.array(dtype=Step), w: int):
+def measure_cables(s: wp.array(dtype=Step), w: int) -> None:
     """Gaps at the new pose, before split impulses."""
     for i in range(s[0].cables.spans):
         place_span(s, i, w, s[0].work.position, s[0].work.rotation, s[0].state.cable_angle)
@@ -197,12 +197,12 @@ def open_cables(s: wp.array(dtype=Step), w: int):
 
 
 @wp.func
-def commit_cables(s: wp.array(dtype=Step), w: int, whole: real):
+def commit_cables(s: wp.array(dtype=Step), w: int, per_kick: real) -> None:
     """Tensions as of a whole step, lengths and angles of the new pose."""
     for r in range(s[0].cables.count):
         p = s[0].cable.impulse[s[0].cable.leads[r, w], w]
         for i in range(s[0].cables.first[r], s[0].cables.first[r + 1]):
-            s[0].state.cable_impulse[i, w] = -p * s[0].cable.weight[i, w] * whole
+            s[0].state.cable_impulse[i, w] = -p * s[0].cable.weight[i, w] * per_kick
         s[0].state.cable_slides[r, w] = s[0].cable.slides[r, w]
     for i in range(s[0].cables.spans):
         place_span(s, i, w, s[0].state.position, s[0].state.rotation, s[0].state.cable_angle)

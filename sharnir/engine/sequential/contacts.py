@@ -8,15 +8,15 @@ import warp as wp
 
 from sharnir.core.types import real, vec3
 from sharnir.engine.sequential.data import POSITIONS, VELOCITIES, Patch, Step
-from sharnir.engine.sequential.patches import BELT, belt_speed, from_axes, in_axes, pull_belt, sweep_patches, unscaled
+from sharnir.engine.sequential.patches import ON_BELT, belt_speed_of_point, from_axes, in_axes, pull_belt, sweep_patches, unscaled
 from sharnir.laws.casts import close_casts
 from sharnir.laws.contact import SLOP, meet_scaled
 from sharnir.laws.rows import Twists
 
-PUSH = wp.constant(real(0.2))  # share of an overlap that is taken back in a step
-BOUNCES = wp.constant(real(0.05))  # m/s: slower impacts do not bounce
-IMPACTS = wp.constant(64)  # rounds of an impact, at most
-STRUCK = wp.constant(50)  # sweeps of a round
+OVERLAP_SHARE = wp.constant(real(0.2))  # share of an overlap that is taken back in a step
+BOUNCE_SPEED = wp.constant(real(0.05))  # m/s: slower impacts do not bounce
+IMPACT_ROUNDS = wp.constant(64)  # rounds of an impact, at most
+IMPACT_SWEEPS = wp.constant(50)  # sweeps of a round
 
 
 @wp.func
@@ -40,7 +40,7 @@ def slide_of(s: wp.array(dtype=Step), i: int, w: int) -> vec3:
 
 
 @wp.func
-def push_point(s: wp.array(dtype=Step), twist: Twists, i: int, w: int, p: vec3):
+def push_point(s: wp.array(dtype=Step), twist: Twists, i: int, w: int, p: vec3) -> None:
     """An impulse at a point, along n, t₁, t₂, on b, and against it on a."""
     g = s[0].touch.patch[s[0].touch.patch_of[i, w], w]
     d = s[0].touch.row[i, w].d
@@ -52,7 +52,7 @@ def push_point(s: wp.array(dtype=Step), twist: Twists, i: int, w: int, p: vec3):
 
 
 @wp.func
-def turn_bodies(s: wp.array(dtype=Step), i: int, w: int, l: vec3):
+def turn_bodies(s: wp.array(dtype=Step), i: int, w: int, l: vec3) -> None:
     """A moment at a point, on b, and against it on a."""
     a = s[0].contacts.body_a[i, w]
     b = s[0].contacts.body_b[i, w]
@@ -118,8 +118,8 @@ def measure_points(s: wp.array(dtype=Step), w: int) -> int:
         u_c = twist.linear[g.b, w] + wp.cross(twist.angular[g.b, w], g.c_b)
         u_c = u_c - twist.linear[g.a, w] - wp.cross(twist.angular[g.a, w], g.c_a)
         U = in_axes(g.n, g.t1, g.t2, u_c) + g.slide
-        if g.special & BELT != 0:
-            U = U + belt_speed(s, twist.angular, g.first, w)
+        if g.special & ON_BELT != 0:
+            U = U + belt_speed_of_point(s, twist.angular, g.first, w)
         O = in_axes(g.n, g.t1, g.t2, twist.angular[g.b, w] - twist.angular[g.a, w])
         for i in range(g.first, g.first + g.size):
             u = U + wp.cross(O, s[0].touch.row[i, w].d)
@@ -128,14 +128,14 @@ def measure_points(s: wp.array(dtype=Step), w: int) -> int:
             if s[0].contacts.stiffness[i, w] > real(0.0):
                 left = real(1.0e30)
             elif left < real(0.0):
-                left = left * PUSH
+                left = left * OVERLAP_SHARE
                 deep = 1
             s[0].touch.aim[i, w] = left / h
     return deep
 
 
 @wp.func
-def part_points(s: wp.array(dtype=Step), w: int) -> real:
+def push_overlaps_apart(s: wp.array(dtype=Step), w: int) -> real:
     """Split impulses of one sweep: overlaps are pushed apart, gaps stay open; returns the largest change of a speed, m/s."""
     twist = s[0].solves[POSITIONS].twist
     most = real(0.0)
@@ -158,7 +158,7 @@ def part_points(s: wp.array(dtype=Step), w: int) -> real:
 @wp.func
 def touches(s: wp.array(dtype=Step), i: int, w: int, u: real) -> bool:
     """Whether a point with this normal speed meets in the step, and a blow is meant by it."""
-    return u < -BOUNCES and s[0].contacts.gap[i, w] + u * s[0].settings.dt[0] < real(0.0)
+    return u < -BOUNCE_SPEED and s[0].contacts.gap[i, w] + u * s[0].settings.dt[0] < real(0.0)
 
 
 @wp.func
@@ -183,7 +183,7 @@ def open_round(s: wp.array(dtype=Step), w: int, first: int) -> int:
         s[0].touch.struck[i, w] = vec3(real(0.0))
         meets = touches(s, i, w, u)
         if meets and first == 1:
-            meets = s[0].touch.before[i, w] < -BOUNCES
+            meets = s[0].touch.before[i, w] < -BOUNCE_SPEED
         if meets:
             e = s[0].contacts.restitution[i, w]
             leaves = -e * u
@@ -212,9 +212,9 @@ def strike_points(s: wp.array(dtype=Step), w: int, backwards: int) -> real:
         if s[0].touch.aim[i, w] < real(1.0e29):
             row = s[0].touch.row[i, w]
             u = point_speed(s, s[0].solves[VELOCITIES].twist, i, w) + slide_of(s, i, w)
-            belt = s[0].contacts.special[i, w] & BELT != 0
+            belt = s[0].contacts.special[i, w] & ON_BELT != 0
             if belt:
-                u = u + belt_speed(s, s[0].solves[VELOCITIES].twist.angular, i, w)
+                u = u + belt_speed_of_point(s, s[0].solves[VELOCITIES].twist.angular, i, w)
             p = s[0].touch.struck[i, w]
             new = meet_scaled(p, u, row.K, row.G, row.mu, s[0].touch.aim[i, w], real(0.0), real(1.0) / row.K[0])
             d = unscaled(new - p, row.mu)
@@ -228,25 +228,25 @@ def strike_points(s: wp.array(dtype=Step), w: int, backwards: int) -> real:
 
 
 @wp.func
-def close_round(s: wp.array(dtype=Step), w: int):
+def close_round(s: wp.array(dtype=Step), w: int) -> None:
     """What the round gave is part of what the step reports."""
     for i in range(s[0].contacts.count[w]):
         if s[0].touch.aim[i, w] < real(1.0e29):
-            s[0].touch.blow[i, w] = s[0].touch.blow[i, w] + in_world(s, i, w, s[0].touch.struck[i, w])
+            s[0].touch.blow[i, w] = s[0].touch.blow[i, w] + impulse_in_world(s, i, w, s[0].touch.struck[i, w])
 
 
 # ---- the end of a step ------------------------------------------------------------------------------------------------------
 
 
 @wp.func
-def in_world(s: wp.array(dtype=Step), i: int, w: int, p: vec3) -> vec3:
+def impulse_in_world(s: wp.array(dtype=Step), i: int, w: int, p: vec3) -> vec3:
     """A point's impulse (p_n, D⁻¹p_t) in world axes."""
     g = s[0].touch.patch[s[0].touch.patch_of[i, w], w]
     return from_axes(g.n, g.t1, g.t2, unscaled(p, s[0].touch.row[i, w].mu))
 
 
 @wp.func
-def commit_points(s: wp.array(dtype=Step), w: int):
+def store_contacts(s: wp.array(dtype=Step), w: int) -> None:
     """Impulses of the step, for the next one to start from and for the caller to read: what a kick shorter than the step needed
     is scaled to a whole one, an impact is not.
     """
@@ -257,11 +257,11 @@ def commit_points(s: wp.array(dtype=Step), w: int):
         g = s[0].touch.patch[k, w]
         for i in range(g.first, g.first + g.size):
             u = s[0].touch.speed[i, w]
-            whole = h / s[0].settings.kick[w]
+            per_kick = h / s[0].settings.kick[w]
             if touches(s, i, w, s[0].touch.before[i, w]):
-                whole = real(1.0)
+                per_kick = real(1.0)
             p = unscaled(s[0].touch.p[i, w], s[0].touch.row[i, w].mu)
-            s[0].contacts.impulse[i, w] = from_axes(g.n, g.t1, g.t2, p) * whole
+            s[0].contacts.impulse[i, w] = from_axes(g.n, g.t1, g.t2, p) * per_kick
             s[0].contacts.gap[i, w] = s[0].contacts.gap[i, w] + u[0] * h
             s[0].touch.slip[i, w] = g.t1 * u[1] + g.t2 * u[2]
     if s[0].casts.count > 0:

@@ -39,7 +39,7 @@ def spring_rests(s: wp.array(dtype=Step), k: int, w: int) -> bool:
 
 
 @wp.func
-def prepare_gear(s: wp.array(dtype=Step), g: int, w: int):
+def prepare_gear(s: wp.array(dtype=Step), g: int, w: int) -> None:
     """The row of a gear, B_a − ratio · B_b, on its four bodies, and 1 / (J M⁻¹ Jᵀ); two of the bodies may be one."""
     if gear_rests(s, g, w):
         s[0].work.gear_W[g, w] = real(0.0)
@@ -76,7 +76,7 @@ def prepare_gear(s: wp.array(dtype=Step), g: int, w: int):
 
 
 @wp.func
-def apply_gear(s: wp.array(dtype=Step), solve: Solve, g: int, w: int, impulse: real):
+def apply_gear(s: wp.array(dtype=Step), solve: Solve, g: int, w: int, impulse: real) -> None:
     for i in range(4):
         b = gear_body(s[0].joints, s[0].gears, g, i)
         p = s[0].work.gear_row[g, 2 * i, w] * impulse
@@ -100,7 +100,7 @@ def solve_gear(s: wp.array(dtype=Step), solve: Solve, g: int, w: int) -> real:
 
 
 @wp.func
-def new_coordinate(s: wp.array(dtype=Step), k: int, i: int, w: int) -> real:
+def coordinate_after_step(s: wp.array(dtype=Step), k: int, i: int, w: int) -> real:
     """A coordinate at the new pose; turns are counted from the last one and the speed of the step."""
     pose = pose_at(s[0].joints, k, w, s[0].work.position, s[0].work.rotation)
     old = pose_at(s[0].joints, k, w, s[0].state.position, s[0].state.rotation)
@@ -111,15 +111,15 @@ def new_coordinate(s: wp.array(dtype=Step), k: int, i: int, w: int) -> real:
 
 
 @wp.func
-def gear_gap(s: wp.array(dtype=Step), g: int, w: int) -> real:
+def gap_of_gear(s: wp.array(dtype=Step), g: int, w: int) -> real:
     """q_a − ratio · q_b at the new pose, against its value at the start."""
-    q_a = new_coordinate(s, s[0].gears.joint_a[g], s[0].gears.axis_a[g], w)
-    q_b = new_coordinate(s, s[0].gears.joint_b[g], s[0].gears.axis_b[g], w)
+    q_a = coordinate_after_step(s, s[0].gears.joint_a[g], s[0].gears.axis_a[g], w)
+    q_b = coordinate_after_step(s, s[0].gears.joint_b[g], s[0].gears.axis_b[g], w)
     return q_a - s[0].gears.ratio[g] * q_b - s[0].state.gear_start[g, w]
 
 
 @wp.func
-def prepare_spring(s: wp.array(dtype=Step), k: int, w: int):
+def prepare_spring(s: wp.array(dtype=Step), k: int, w: int) -> None:
     """Line, responses and law of a spring along the line of now, by the rule of the springs of joints (`law_shares`)."""
     p = s[0].springs.parent[k]
     c = s[0].springs.child[k]
@@ -161,7 +161,7 @@ def prepare_spring(s: wp.array(dtype=Step), k: int, w: int):
 
 
 @wp.func
-def apply_spring(s: wp.array(dtype=Step), solve: Solve, k: int, w: int, impulse: real):
+def apply_spring(s: wp.array(dtype=Step), solve: Solve, k: int, w: int, impulse: real) -> None:
     p = s[0].springs.parent[k]
     c = s[0].springs.child[k]
     f = s[0].work.spring_n[k, w] * impulse

@@ -54,7 +54,7 @@ class Work:
     left: wp.array(dtype=real)
 
     open: wp.array(dtype=wp.int32)  # [joint] 1: in a mechanism without loops and gears
-    mode: wp.array2d(dtype=wp.int32)  # of a joint, bits: `prepare.BLOCK`, `ACTS`, `BALL`, `RESTS`
+    mode: wp.array2d(dtype=wp.int32)  # of a joint, bits: `prepare.MODE_BLOCK`, `ACTS`, `BALL`, `RESTS`
     r_parent: wp.array2d(dtype=vec3)  # the common point from each centre of mass
     r_child: wp.array2d(dtype=vec3)
     W_ll: wp.array2d(dtype=mat33)
@@ -132,7 +132,7 @@ class Touch:
     before: wp.array2d(dtype=real)  # m/s, normal speed before forces acted
     p: wp.array2d(dtype=vec3)  # tangential parts over the coefficients of friction
     kept: wp.array2d(dtype=vec3)  # p before all points were solved for at once
-    mode: wp.array2d(dtype=wp.int32)  # open, slides, holds: see `whole`
+    mode: wp.array2d(dtype=wp.int32)  # open, slides, holds: see `block_contact`
     force: wp.array2d(dtype=vec3)  # [patch, world] what a patch is to be pushed with, along its axes
     torque: wp.array2d(dtype=vec3)
     roll: wp.array2d(dtype=vec3)  # N·m·s, world axes
@@ -147,8 +147,8 @@ class Touch:
 
 
 @wp.struct
-class Whole:
-    """The matrix by which all points are solved for at once, in the order of a walk along contacts; see `whole`."""
+class BlockContact:
+    """The matrix by which all points are solved for at once, in the order of a walk along contacts; see `block_contact`."""
 
     capacity: wp.int32  # entries; 0: there is none
     place: wp.array2d(dtype=wp.int32)  # [body, world] in the line, or below 0
@@ -204,6 +204,6 @@ class Step:
     contacts: Contacts
     touch: Touch
     casts: CastTable
-    whole: Whole
+    block: BlockContact
     rest: wp.array(dtype=Rest)
     solves: wp.array(dtype=Solve)  # velocities, positions

@@ -20,8 +20,8 @@ from sharnir.laws.casts import CAST, open_casts
 from sharnir.laws.contact import across, approach, is_spent, meet_scaled, softness, tangent_inverse, tread
 from sharnir.laws.rows import Twists
 
-TYRE, BELT, WHEEL, OWN_A = (wp.constant(1 << k) for k in range(4))  # bits of `Contacts.special`
-SLIDES = wp.constant(real(1.0e-3))  # m/s: a point that moves faster slides, and has the dynamic coefficient
+ON_TYRE, ON_BELT, ON_WHEEL, OWN_A = (wp.constant(1 << k) for k in range(4))  # bits of `Contacts.special`
+SLIDING_SPEED = wp.constant(real(1.0e-3))  # m/s: a point that moves faster slides, and has the dynamic coefficient
 
 
 @wp.func
@@ -45,7 +45,7 @@ def unscaled(p: vec3, mu: vec2) -> vec3:
 
 
 @wp.func
-def belt_speed(s: wp.array(dtype=Step), spin: wp.array2d(dtype=vec3), i: int, w: int) -> vec3:
+def belt_speed_of_point(s: wp.array(dtype=Step), spin: wp.array2d(dtype=vec3), i: int, w: int) -> vec3:
     """What a belt adds to the speed of its point, m/s, along n, t₁, t₂."""
     g = s[0].touch.patch[s[0].touch.patch_of[i, w], w]
     turn = spin[s[0].contacts.belt_body[i, w], w] - spin[s[0].contacts.belt_frame[i, w], w]
@@ -53,7 +53,7 @@ def belt_speed(s: wp.array(dtype=Step), spin: wp.array2d(dtype=vec3), i: int, w:
 
 
 @wp.func
-def pull_belt(s: wp.array(dtype=Step), spin: wp.array2d(dtype=vec3), i: int, w: int, P: vec3):
+def pull_belt(s: wp.array(dtype=Step), spin: wp.array2d(dtype=vec3), i: int, w: int, P: vec3) -> None:
     """What an impulse at a point of a belt does beside the point: it turns the belt's body, and that in which it turns."""
     l = s[0].contacts.belt_axis[i, w] * wp.dot(s[0].contacts.belt_pull[i, w], P)
     body = s[0].contacts.belt_body[i, w]
@@ -84,9 +84,9 @@ def belt_response(s: wp.array(dtype=Step), g: Patch, i: int, middle: vec3, w: in
 def extra_speed(s: wp.array(dtype=Step), spin: wp.array2d(dtype=vec3), i: int, w: int) -> vec3:
     """What a tyre and a belt add to the speed of their point, m/s, along n, t₁, t₂."""
     out = vec3(real(0.0))
-    if s[0].contacts.special[i, w] & BELT != 0:
-        out = belt_speed(s, spin, i, w)
-    if s[0].contacts.special[i, w] & TYRE != 0:
+    if s[0].contacts.special[i, w] & ON_BELT != 0:
+        out = belt_speed_of_point(s, spin, i, w)
+    if s[0].contacts.special[i, w] & ON_TYRE != 0:
         p = unscaled(s[0].touch.p[i, w], s[0].touch.row[i, w].mu)
         for k in range(2):
             out[k + 1] = out[k + 1] + s[0].touch.yields[i, w][k] * p[k + 1] + s[0].touch.lead[i, w][k]
@@ -101,7 +101,7 @@ def place_of(s: wp.array(dtype=Step), i: int, b: int, w: int, reading: int) -> v
     """Where a point is, m; for reading, the bodies have moved since it was found."""
     if reading == 1:
         q = s[0].state.rotation[b, w]
-        if s[0].contacts.special[i, w] & WHEEL != 0:  # it has rolled on over its point
+        if s[0].contacts.special[i, w] & ON_WHEEL != 0:  # it has rolled on over its point
             q = turned(q, s[0].state.spin[b, w] * -s[0].settings.dt[0])
         return s[0].state.position[b, w] + wp.quat_rotate(q, s[0].contacts.local[i, w])
     return s[0].contacts.point[i, w]
@@ -114,15 +114,15 @@ def follows(s: wp.array(dtype=Step), i: int, j: int, w: int) -> bool:
     same = same and s[0].contacts.normal[i, w] == s[0].contacts.normal[j, w]
     return (
         same
-        and s[0].contacts.special[i, w] & (TYRE | BELT) == 0
-        and s[0].contacts.special[j, w] & (TYRE | BELT) == 0
+        and s[0].contacts.special[i, w] & (ON_TYRE | ON_BELT) == 0
+        and s[0].contacts.special[j, w] & (ON_TYRE | ON_BELT) == 0
         and s[0].contacts.along[i, w] == s[0].contacts.along[j, w]
         and s[0].contacts.surface[i, w] == s[0].contacts.surface[j, w]
     )
 
 
 @wp.func
-def arm_response(inv_mass: real, J: mat33, c: vec3):
+def arm_response(inv_mass: real, J: mat33, c: vec3) -> tuple[mat33, mat33]:
     """What a force and a torque in the middle do to a body's velocity there: ll and la of the symmetric 6 × 6; aa is J."""
     C = wp.skew(c)
     la = -C * J
@@ -155,7 +155,7 @@ def last_of_patch(s: wp.array(dtype=Step), first: int, w: int) -> int:
 
 
 @wp.func
-def make_patch(s: wp.array(dtype=Step), k: int, first: int, end: int, w: int, reading: int):
+def make_patch(s: wp.array(dtype=Step), k: int, first: int, end: int, w: int, reading: int) -> None:
     """Patch k, of points from `first` on, and responses of its rows: with both bodies at their anchors, unless for reading."""
     g = Patch()
     a = s[0].contacts.body_a[first, w]
@@ -172,7 +172,7 @@ def make_patch(s: wp.array(dtype=Step), k: int, first: int, end: int, w: int, re
     g.n = n
     g.t1 = t1
     g.t2 = t2
-    g.special = s[0].contacts.special[first, w] & (TYRE | BELT)
+    g.special = s[0].contacts.special[first, w] & (ON_TYRE | ON_BELT)
     middle = vec3(real(0.0))
     for i in range(first, end):
         middle = middle + place_of(s, i, b, w, reading)
@@ -214,7 +214,7 @@ def make_patch(s: wp.array(dtype=Step), k: int, first: int, end: int, w: int, re
             row.B_a = wp.transpose(la) + aa * D
             A = row.B_l - D * row.B_a
             row.K = vec6(A[0, 0], A[0, 1], A[0, 2], A[1, 1], A[1, 2], A[2, 2])
-        if g.special & BELT != 0:
+        if g.special & ON_BELT != 0:
             row.K = row.K + belt_response(s, g, first, middle, w)
         row.mu = vec2(real(-1.0), real(-1.0))
         s[0].touch.patch_of[i, w] = k
@@ -243,8 +243,8 @@ def prepare_patch(s: wp.array(dtype=Step), k: int, first: int, w: int, reading: 
     U = s[0].state.velocity[g.b, w] + wp.cross(s[0].state.spin[g.b, w], c_b)
     U = U - s[0].state.velocity[g.a, w] - wp.cross(s[0].state.spin[g.a, w], c_a)
     U = in_axes(g.n, g.t1, g.t2, U) + slide
-    if g.special & BELT != 0:
-        U = U + belt_speed(s, s[0].state.spin, first, w)
+    if g.special & ON_BELT != 0:
+        U = U + belt_speed_of_point(s, s[0].state.spin, first, w)
     O = in_axes(g.n, g.t1, g.t2, s[0].state.spin[g.b, w] - s[0].state.spin[g.a, w])
     for i in range(first, end):
         prepare_row(s, i, w, g.n, g.t1, g.t2, U + wp.cross(O, s[0].touch.row[i, w].d), reading)
@@ -252,13 +252,13 @@ def prepare_patch(s: wp.array(dtype=Step), k: int, first: int, w: int, reading: 
 
 
 @wp.func
-def prepare_row(s: wp.array(dtype=Step), i: int, w: int, n: vec3, t1: vec3, t2: vec3, before: vec3, reading: int):
+def prepare_row(s: wp.array(dtype=Step), i: int, w: int, n: vec3, t1: vec3, t2: vec3, before: vec3, reading: int) -> None:
     """The law of a point; the impulse of the last step on the axes of today. `before`: its speed before forces acted, m/s."""
     h = s[0].settings.dt[0]
     mu = s[0].contacts.friction[i, w]
     P = in_axes(n, t1, t2, s[0].contacts.impulse[i, w]) * (s[0].settings.kick[w] / h)
-    slides = before[1] * before[1] + before[2] * before[2] > SLIDES * SLIDES
-    if s[0].contacts.special[i, w] & TYRE != 0:  # a tread that holds slips, too
+    slides = before[1] * before[1] + before[2] * before[2] > SLIDING_SPEED * SLIDING_SPEED
+    if s[0].contacts.special[i, w] & ON_TYRE != 0:  # a tread that holds slips, too
         slides = is_spent(P, mu)
     if mu[0] > real(0.0) and slides:
         mu = mu * (s[0].contacts.dynamic[i, w] / mu[0])
@@ -275,7 +275,7 @@ def prepare_row(s: wp.array(dtype=Step), i: int, w: int, n: vec3, t1: vec3, t2: 
         s[0].touch.row[i, w].G = tangent_inverse(s[0].touch.row[i, w].K, mu)
         s[0].touch.row[i, w].soft = soft
         s[0].touch.row[i, w].inverse = real(1.0) / (s[0].touch.row[i, w].K[0] + soft)
-    if s[0].contacts.special[i, w] & TYRE != 0:
+    if s[0].contacts.special[i, w] & ON_TYRE != 0:
         prepare_tyre(s, i, w, P, mu, reading)
     s[0].touch.before[i, w] = before[0] * real(1 - reading)
     if P[0] <= real(0.0):
@@ -295,7 +295,7 @@ def prepare_row(s: wp.array(dtype=Step), i: int, w: int, n: vec3, t1: vec3, t2: 
 
 
 @wp.func
-def prepare_tyre(s: wp.array(dtype=Step), i: int, w: int, P: vec3, mu: vec2, reading: int):
+def prepare_tyre(s: wp.array(dtype=Step), i: int, w: int, P: vec3, mu: vec2, reading: int) -> None:
     """How the tread of a point yields. `P`: impulse of the last step, over this one's kick. What is read does not roll on."""
     h = s[0].settings.dt[0]
     K = s[0].touch.row[i, w].K
@@ -329,7 +329,7 @@ def prepare_tyre(s: wp.array(dtype=Step), i: int, w: int, P: vec3, mu: vec2, rea
 
 
 @wp.kernel(module="sharnir.contact")
-def prepare_points(s: wp.array(dtype=Step), first: int, reading: int):
+def prepare_points(s: wp.array(dtype=Step), first: int, reading: int) -> None:
     """The rows of all points that `collide` found; what is read keeps those of the last step."""
     w = first + wp.tid()
     if s[0].solves[VELOCITIES].done[w] >= 0:
@@ -357,7 +357,7 @@ def prepare_points(s: wp.array(dtype=Step), first: int, reading: int):
 
 
 @wp.func
-def push_patch(s: wp.array(dtype=Step), twist: Twists, k: int, w: int, F: vec3, T: vec3):
+def push_patch(s: wp.array(dtype=Step), twist: Twists, k: int, w: int, F: vec3, T: vec3) -> None:
     """An impulse and a moment in the middle of a patch, along its axes, on b, and against it on a."""
     g = s[0].touch.patch[k, w]
     P = from_axes(g.n, g.t1, g.t2, F)
@@ -372,7 +372,7 @@ def push_patch(s: wp.array(dtype=Step), twist: Twists, k: int, w: int, F: vec3, 
 
 
 @wp.func
-def warm_points(s: wp.array(dtype=Step), w: int):
+def warm_points(s: wp.array(dtype=Step), w: int) -> None:
     """Impulses of the last step, put back on the bodies."""
     for k in range(s[0].touch.patches[w]):
         F = vec3(real(0.0))
@@ -385,7 +385,7 @@ def warm_points(s: wp.array(dtype=Step), w: int):
             F = F + p
             T = T + wp.cross(s[0].touch.row[i, w].d, p)
         push_patch(s, s[0].solves[VELOCITIES].twist, k, w, F, T)
-        if s[0].touch.patch[k, w].special & BELT != 0:
+        if s[0].touch.patch[k, w].special & ON_BELT != 0:
             g = s[0].touch.patch[k, w]
             pull_belt(s, s[0].solves[VELOCITIES].twist.angular, first, w, from_axes(g.n, g.t1, g.t2, F))
 
@@ -449,6 +449,6 @@ def sweep_patches(s: wp.array(dtype=Step), w: int, backwards: int) -> real:
             twist.angular[a, w] = wa - s[0].work.inv_inertia[a, w] * (L + wp.cross(g.c_a, P))
         twist.linear[b, w] = vb + P * s[0].work.inv_mass[b, w]
         twist.angular[b, w] = wb + s[0].work.inv_inertia[b, w] * (L + wp.cross(g.c_b, P))
-        if g.special & BELT != 0:
+        if g.special & ON_BELT != 0:
             pull_belt(s, twist.angular, g.first, w, P)
     return most

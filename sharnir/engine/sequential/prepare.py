@@ -13,17 +13,17 @@ from sharnir.laws.solve import only_ball_friction
 from sharnir.model.joint_geometry import JointPose, angular_axes, free_axis, joint_curvature, linear_axes, masked
 from sharnir.model.kinematics import pose_at
 
-BLOCK = wp.constant(1)  # bits of a joint's mode
-ACTS = wp.constant(2)
-BALL = wp.constant(4)  # nothing but friction acts, on three rotations as one
-RESTS = wp.constant(8)  # its bodies sleep: it keeps its impulses, and does nothing
+MODE_BLOCK = wp.constant(1)  # bits of a joint's mode
+MODE_ACTS = wp.constant(2)
+MODE_BALL = wp.constant(4)  # nothing but friction acts, on three rotations as one
+MODE_ASLEEP = wp.constant(8)  # its bodies sleep: it keeps its impulses, and does nothing
 
 
 # ---- joints and links: frames, blocks, laws, warm start ---------------------------------------------------------------------
 
 
 @wp.func
-def axis_impulses(s: wp.array(dtype=Step), k: int, w: int, pose: JointPose, reading: int):
+def axis_impulses(s: wp.array(dtype=Step), k: int, w: int, pose: JointPose, reading: int) -> tuple[vec3, vec3]:
     """What a user's forces on the free axes of a joint do in this step: impulse and moment on the child."""
     kick = s[0].settings.kick[w]
     past = s[0].state.stagger[w]
@@ -40,7 +40,7 @@ def axis_impulses(s: wp.array(dtype=Step), k: int, w: int, pose: JointPose, read
 
 
 @wp.kernel(module="sharnir.impulse")
-def prepare(s: wp.array(dtype=Step), first: int, reading: int):
+def prepare(s: wp.array(dtype=Step), first: int, reading: int) -> None:
     """Of every joint: W, last step's impulse on the axes of today, ½Δt γ, the laws of its axes, forces applied on them.
 
     JV⁺ = −½Δt γ aims along the chord of the arc that the joint prescribes. With JV⁺ = 0 a body leaves the arc along the tangent,
@@ -59,12 +59,12 @@ def prepare(s: wp.array(dtype=Step), first: int, reading: int):
     mode = int(0)
     rests = sleeps(s, p, w) or sleeps(s, c, w)
     if rests:
-        mode = RESTS
+        mode = MODE_ASLEEP
     elif s[0].control.enabled[k, w] != 0:
         if free != 63:
-            mode = mode | BLOCK
+            mode = mode | MODE_BLOCK
         if s[0].control.acts[k, w] != 0 and s[0].joints.v_size[k] > 0:
-            mode = mode | ACTS
+            mode = mode | MODE_ACTS
     s[0].work.mode[k, w] = mode
     kick = s[0].settings.kick[w]
     force = s[0].state.joint_force[k, w] * (kick / dt)
@@ -111,11 +111,11 @@ def prepare(s: wp.array(dtype=Step), first: int, reading: int):
         solve.bias_angular[k, w] = angular * chord
 
         pushed, turned_by = axis_impulses(s, k, w, pose, reading)
-        if mode & ACTS != 0:
+        if mode & MODE_ACTS != 0:
             prepare_rows(s, k, w, pose, pll + cll, pla + cla, paa + caa)
             start_laws(s, solve.laws, k, w, pose, linear * (real(0.5) * dt), angular * (real(0.5) * dt))
             if only_ball_friction(s, solve.laws, k, w):
-                s[0].work.mode[k, w] = mode | BALL
+                s[0].work.mode[k, w] = mode | MODE_BALL
     solve.force[k, w] = force
     solve.torque[k, w] = torque
     s[0].work.drive_force[k, w] = pushed
@@ -123,7 +123,7 @@ def prepare(s: wp.array(dtype=Step), first: int, reading: int):
 
 
 @wp.kernel(module="sharnir.impulse")
-def prepare_links(s: wp.array(dtype=Step), first: int, reading: int):
+def prepare_links(s: wp.array(dtype=Step), first: int, reading: int) -> None:
     """The rows of gears, springs and cables (all of a world by one thread), started from the impulses of the last step."""
     i, j = wp.tid()
     w = first + j
@@ -145,17 +145,17 @@ def prepare_links(s: wp.array(dtype=Step), first: int, reading: int):
 
 
 @wp.func
-def warm_start(s: wp.array(dtype=Step), w: int):
+def warm_start(s: wp.array(dtype=Step), w: int) -> None:
     """Apply last step's impulses (temporal coherence) and the forces on free axes."""
     solve = s[0].solves[VELOCITIES]
     for k in range(s[0].joints.count):
-        if s[0].work.mode[k, w] & RESTS != 0:
+        if s[0].work.mode[k, w] & MODE_ASLEEP != 0:
             continue
         p = s[0].joints.parent[k]
         c = s[0].joints.child[k]
         f = solve.force[k, w] + s[0].work.drive_force[k, w]
         l = solve.torque[k, w] + s[0].work.drive_torque[k, w]
-        if s[0].work.mode[k, w] & ACTS != 0:
+        if s[0].work.mode[k, w] & MODE_ACTS != 0:
             for j in range(s[0].joints.v_start[k], s[0].joints.v_start[k] + s[0].joints.v_size[k]):
                 f = f + s[0].work.axis.d[j, w] * solve.laws.impulse[j, w]
                 l = l + s[0].work.axis.n[j, w] * solve.laws.impulse[j, w]

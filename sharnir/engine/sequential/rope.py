@@ -16,8 +16,8 @@ from sharnir.engine.rope.touch_kernels import touch_begin, touch_calm, touch_com
 from sharnir.engine.rope.touch_tables import touch_table, touches
 from sharnir.model.model import Control, State
 
-SWEEPS = 40  # cap of the sweeps of a step, where none is given
-TOLERANCE = 1e-8
+SWEEPS_WITH_ROPES = 40  # cap of the sweeps of a step, where none is given
+ROPE_TOLERANCE = 1e-8
 
 
 class RopePasses:
@@ -30,7 +30,7 @@ class RopePasses:
 
     def __init__(self, solver: Any, velocities: Any, tolerance: float | None) -> None:
         self.solver, self.velocities = solver, velocities
-        self.tolerance = max(TOLERANCE if tolerance is None else tolerance, 100 * EPSILON)
+        self.tolerance = max(ROPE_TOLERANCE if tolerance is None else tolerance, 100 * EPSILON)
         self.touching: Any = touch_table(solver.model, solver.work) if touches(solver.model) else None
         load_modules([(rope_begin if self.touching is None else touch_begin).module], solver.device)
         settings: Any = rope_settings(RopeSettings(), self.tolerance, [1], solver.device)

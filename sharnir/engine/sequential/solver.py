@@ -13,23 +13,26 @@ from sharnir.core.types import EPSILON, alone, load_modules, real, vec3
 from sharnir.engine.base import Report, Solver, check_iterations, gravity_of, need_ropes, with_ropes, write
 from sharnir.engine.guard_data import Watch
 from sharnir.engine.sequential import bodies, prepare, sweeps
-from sharnir.engine.sequential.data import POSITIONS, VELOCITIES, Settings, Solve, Step, Touch, Whole, Work
-from sharnir.engine.sequential.rope import SWEEPS as ROPE_SWEEPS
+from sharnir.engine.sequential.data import POSITIONS, VELOCITIES, BlockContact, Settings, Solve, Step, Touch, Work
+from sharnir.engine.sequential.rope import SWEEPS_WITH_ROPES as ROPE_SWEEPS
 from sharnir.engine.sequential.rope import RopePasses
-from sharnir.engine.sleep import ALL, joining, rest_of, sleeps_after, wake_called
+from sharnir.engine.sleep import ALL_REST, joining, rest_of, sleeps_after, wake_called
 from sharnir.errors import SimulationError, is_positive
 from sharnir.laws.casts import cast_table
 from sharnir.laws.rows import AxisRows, Twists
 from sharnir.laws.solve import Laws
 from sharnir.model import kinematics
 from sharnir.model.cable_tables import cable_work
-from sharnir.model.model import DYNAMIC, KEPT, STATE_FIELDS, Control, Model, State, fill, scene_scale
+from sharnir.model.model import DYNAMIC, SLEEP_FIELDS, STATE_FIELDS, Control, Model, State, fill, scene_scale
 
-SWEEPS, TOUCH_SWEEPS = 20, 50  # cap of the sweeps of a step, where none is given; where bodies may touch
+USUAL_SWEEPS, TOUCH_SWEEPS = 20, 50  # cap of the sweeps of a step, where none is given; where bodies may touch
 NO_CAP = 1_000_000
-TOUCH = 1e-4  # of g Δt: the speed by which a sweep may change a point of contact that is met
-FEW, LONG = 100, 96  # bodies of which all points are solved for at once where sweeps are slow, mean length of the matrix's rows
-CHUNK = 16  # steps in the graph that serves calls for many steps
+CONTACT_TOLERANCE = 1e-4  # of g Δt: the speed by which a sweep may change a point of contact that is met
+FEW_BODIES, LONG_ROWS = (
+    100,
+    96,
+)  # bodies of which all points are solved for at once where sweeps are slow, mean length of the matrix's rows
+STEPS_OF_GRAPH = 16  # steps in the graph that serves calls for many steps
 
 
 class SolverSequential(Solver):
@@ -96,12 +99,12 @@ class SolverSequential(Solver):
 
     def _rests(self) -> bool:
         """Beside ropes, where a step is many launches: whether all sleep in all worlds, so that few are enough."""
-        if self._resting is None or self._resting.min() != ALL or self._resting.max() != ALL:
+        if self._resting is None or self._resting.min() != ALL_REST or self._resting.max() != ALL_REST:
             return False
         if "wait" not in self._graphs:
             self._graphs["wake"], self._graphs["wait"] = self._capture(self._wake), self._capture(self._wait)
         self._replay(self._graphs["wake"], 1)
-        return bool(self._resting.min() == ALL and self._resting.max() == ALL)
+        return bool(self._resting.min() == ALL_REST and self._resting.max() == ALL_REST)
 
     def _wake(self, step: Any, first: int, worlds: int) -> None:
         self._launch(wake_called, (worlds,), self._rest[0], first)
@@ -121,9 +124,9 @@ class SolverSequential(Solver):
                 self._budgeted(budget)
             return
         self.report.deadline_missed = False
-        many, rest = divmod(n, CHUNK)
+        many, rest = divmod(n, STEPS_OF_GRAPH)
         if many and "chunk" not in self._graphs:
-            self._graphs["chunk"] = self._capture(*[self._stages] * CHUNK)
+            self._graphs["chunk"] = self._capture(*[self._stages] * STEPS_OF_GRAPH)
         if many:
             self._replay(self._graphs["chunk"], many)
         self._replay(self._graphs["step"], rest)
@@ -292,7 +295,7 @@ class SolverSequential(Solver):
         need_ropes(model, rope_tolerance=rope_tolerance)
         model = with_ropes(model, trees=False)
         if iterations is None:
-            iterations = SWEEPS if model.ropes is None else ROPE_SWEEPS
+            iterations = USUAL_SWEEPS if model.ropes is None else ROPE_SWEEPS
             if model.collision is not None and (model.ropes is not None or model.joint_kinds or few_move(model)):
                 iterations = TOUCH_SWEEPS
         self.iterations = check_iterations(iterations, 1)
@@ -306,7 +309,7 @@ class SolverSequential(Solver):
         super().__init__(model, dt, Settings(), threads)
         # velocities stand half a step before the pose and are brought there to be read; not so with ropes, whose own lead to it
         self._halves, self.at_pose = model.ropes is None, model.ropes is not None
-        self._kernels = bodies.KERNELS if bodies.are_free(model) else bodies.ALL
+        self._kernels = bodies.BODY_KERNELS if bodies.are_free(model) else bodies.ALL_KERNELS
         load_modules([self._kernels.predict.module, kinematics.read_joints.module], self.device)
         self.work, self.solves = _scratch(model)
         self._spin = wp.zeros((len(model.com), model.worlds), dtype=vec3, device=self.device)
@@ -327,7 +330,7 @@ class SolverSequential(Solver):
         self._resting: Any = None  # of worlds beside ropes on a CPU, who sleeps
         self.collider: Any = None if model.collision is None else Collider(model, dt)
         self.settings.touch = wp.array(
-            [TOUCH * float(np.linalg.norm(model.gravity)) * dt or TOUCH], dtype=real, device=self.device
+            [CONTACT_TOLERANCE * float(np.linalg.norm(model.gravity)) * dt or CONTACT_TOLERANCE], dtype=real, device=self.device
         )
         self.settings.sleep = sleeps_after(model, sleep)
         self._sweeps = sweeps.sweeps_plain
@@ -389,7 +392,7 @@ class SolverSequential(Solver):
         twist = self.solves[VELOCITIES].twist
         self.collider.data.dt = self.settings.dt
         state = step.state
-        kept = (getattr(state, name) for name in KEPT)
+        kept = (getattr(state, name) for name in SLEEP_FIELDS)
         self.collider.bind(Bodies(state.position, state.rotation, twist.linear, twist.angular, *kept), control)
         load_modules([self.collider.kernel.module, self._kernels.prepare_points.module], self.device)
         step.contacts, self.touch = self.collider.data.contacts, Touch()
@@ -400,24 +403,24 @@ class SolverSequential(Solver):
             name = self.model.casts[0].name
             raise SimulationError(f"wheel {name!r} is cast, which sweeps beside ropes do not know; give it a hinge")
         step.casts = cast_table(self.model)
-        self.whole_points = self._whole()
-        step.touch, step.whole = self.touch, self.whole_points
+        self.block_points = self._block_contact()
+        step.touch, step.block = self.touch, self.block_points
 
-    def _whole(self) -> Whole:
+    def _block_contact(self) -> BlockContact:
         """Room to solve for all points of a world at once; none where bodies are many.
 
         And none on a GPU: a factorisation by one thread takes as long there as hundreds of sweeps (heaps of 20 boxes: 5 times
         the time of 50 sweeps).
         """
-        whole, bodies = Whole(), int((self.model.bodies.motion.numpy() == DYNAMIC).sum())
+        block, bodies = BlockContact(), int((self.model.bodies.motion.numpy() == DYNAMIC).sum())
         rows = 6 * bodies
         pays = wp.get_device(self.device).is_cpu and few_move(self.model)
-        whole.capacity = min(rows * (rows + 1) // 2, LONG * rows) if pays else 0
-        fill(whole, self.model, len(self.model.com), "place line lead kept_v kept_w")
-        fill(whole, self.model, rows, "base x")
-        fill(whole, self.model, whole.capacity, "H")
-        fill(whole, self.model, None, "tries failed kept_energy")
-        return whole
+        block.capacity = min(rows * (rows + 1) // 2, LONG_ROWS * rows) if pays else 0
+        fill(block, self.model, len(self.model.com), "place line lead kept_v kept_w")
+        fill(block, self.model, rows, "base x")
+        fill(block, self.model, block.capacity, "H")
+        fill(block, self.model, None, "tries failed kept_energy")
+        return block
 
     def _guards(self, state: State, control: Control, inner: State | None = None) -> Any:
         """The guard, which looks at gaps where the split impulses have much to close."""
@@ -444,7 +447,7 @@ class SolverSequential(Solver):
 
 def few_move(model: Model) -> bool:
     """Whether so few bodies are dynamic that all points of contact are solved for at once where sweeps are slow."""
-    return int((model.bodies.motion.numpy() == DYNAMIC).sum()) <= FEW
+    return int((model.bodies.motion.numpy() == DYNAMIC).sum()) <= FEW_BODIES
 
 
 def _in_trees(model: Model) -> np.ndarray:

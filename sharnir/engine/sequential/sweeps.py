@@ -9,27 +9,27 @@ from sharnir.core.spatial import advance_rotation, turned
 from sharnir.core.types import compile_quickly, real, vec3, vec6
 from sharnir.engine.sequential.actions import apply_axis, open_creep, pseudo_actions, report_actions, take_creep
 from sharnir.engine.sequential.begin import at_rest, taken_momentum
-from sharnir.engine.sequential.cables import commit_cables, open_cables, sweep_cables
+from sharnir.engine.sequential.block_contact import goal_of, help_sweeps, put_back_points
+from sharnir.engine.sequential.cables import commit_cables, measure_cables, sweep_cables
 from sharnir.engine.sequential.contacts import (
-    IMPACTS,
-    STRUCK,
+    IMPACT_ROUNDS,
+    IMPACT_SWEEPS,
     close_round,
-    commit_points,
     is_struck,
     measure_points,
     open_round,
-    part_points,
+    push_overlaps_apart,
+    store_contacts,
     strike_points,
     sweep_points,
 )
-from sharnir.engine.sequential.couplings import gear_gap, solve_gear, solve_spring
+from sharnir.engine.sequential.couplings import gap_of_gear, solve_gear, solve_spring
 from sharnir.engine.sequential.data import POSITIONS, VELOCITIES, Solve, Step, Work
 from sharnir.engine.sequential.patches import warm_points
-from sharnir.engine.sequential.prepare import ACTS, BALL, BLOCK, RESTS, warm_start
-from sharnir.engine.sequential.whole import goal_of, help_sweeps, put_back_points
+from sharnir.engine.sequential.prepare import MODE_ACTS, MODE_ASLEEP, MODE_BALL, MODE_BLOCK, warm_start
 from sharnir.engine.sleep import at_rest_together, fall_asleep, sleeps, wait
 from sharnir.laws.prepare import clear_laws
-from sharnir.laws.solve import solve_axes, solve_ball, solve_one
+from sharnir.laws.solve import solve_ball_friction, solve_several_axes, solve_single_axis
 from sharnir.model.joint_geometry import breaks, coordinate, free_axis, joint_gap
 from sharnir.model.joint_types import JointTable
 from sharnir.model.kinematics import pose_at
@@ -37,7 +37,7 @@ from sharnir.model.model import DYNAMIC, KINEMATIC, BodyTable
 
 compile_quickly("sharnir.contact")
 compile_quickly("sharnir.impulse")
-ROUNDS = wp.constant(16)  # of position sweeps, at most, where limits of ball joints are passed
+POSITION_ROUNDS = wp.constant(16)  # of position sweeps, at most, where limits of ball joints are passed
 
 
 # ---- sequential impulses: one sweep serves velocities and pseudo-velocities ---------------------------------------------------
@@ -77,7 +77,7 @@ def solve_block(bodies: BodyTable, joints: JointTable, work: Work, solve: Solve,
 
 
 @wp.func
-def advance(s: wp.array(dtype=Step), b: int, w: int):
+def advance_body(s: wp.array(dtype=Step), b: int, w: int) -> None:
     """X ← X ⊕ Δt V. L takes the impulses that ω took; the rotation keeps L and its energy (`advance_rotation`)."""
     twist = s[0].solves[VELOCITIES].twist
     pseudo = s[0].solves[POSITIONS].twist
@@ -114,23 +114,23 @@ def measure(s: wp.array(dtype=Step), w: int) -> int:
     rate = s[0].settings.erp[0] / s[0].settings.dt[0]
     widest = real(0.0)
     for k in range(s[0].joints.count):
-        if s[0].work.mode[k, w] & BLOCK != 0:
+        if s[0].work.mode[k, w] & MODE_BLOCK != 0:
             linear, angular = joint_gap(s[0].joints, k, pose_at(s[0].joints, k, w, s[0].work.position, s[0].work.rotation))
             solve.bias_linear[k, w] = linear * rate
             solve.bias_angular[k, w] = angular * rate
             widest = wp.max(widest, wp.max(wp.length(linear) * s[0].settings.per_metre[0], wp.length(angular)))
     for k in range(s[0].joints.count):
-        if s[0].work.mode[k, w] & ACTS != 0:
+        if s[0].work.mode[k, w] & MODE_ACTS != 0:
             passed = wp.max(passed, pseudo_actions(s, s[0].solves[VELOCITIES].laws, solve.laws, k, w, widest))
     for g in range(s[0].gears.count):
-        solve.gear_bias[g, w] = gear_gap(s, g, w) * rate
+        solve.gear_bias[g, w] = gap_of_gear(s, g, w) * rate
     if s[0].cables.count > 0:
-        open_cables(s, w)
+        measure_cables(s, w)
     return passed
 
 
 @wp.func
-def displace(s: wp.array(dtype=Step), b: int, w: int):
+def displace_body(s: wp.array(dtype=Step), b: int, w: int) -> None:
     """X ← X ⊕ Δt V*."""
     dt = s[0].settings.dt[0]
     pseudo = s[0].solves[POSITIONS].twist
@@ -141,20 +141,20 @@ def displace(s: wp.array(dtype=Step), b: int, w: int):
 
 
 @wp.func
-def aim(s: wp.array(dtype=Step), w: int, left: int) -> int:
+def next_round(s: wp.array(dtype=Step), w: int, left: int) -> int:
     """Move on by the V* of the last round, and aim anew from there; returns how many rounds there still are to be."""
     pseudo = s[0].solves[POSITIONS].twist
-    if left < ROUNDS:
+    if left < POSITION_ROUNDS:
         for b in range(s[0].bodies.count):
-            displace(s, b, w)
+            displace_body(s, b, w)
         for k in range(s[0].joints.count):
-            if s[0].work.mode[k, w] & ACTS != 0:
+            if s[0].work.mode[k, w] & MODE_ACTS != 0:
                 take_creep(s, pseudo, s[0].solves[POSITIONS].laws, k, w)
         for b in range(s[0].bodies.count):
             pseudo.linear[b, w] = vec3(real(0.0))
             pseudo.angular[b, w] = vec3(real(0.0))
     passed = measure(s, w)
-    if left < ROUNDS:
+    if left < POSITION_ROUNDS:
         return left * int(passed == 2)
     if passed == 0 or s[0].settings.erp[0] < real(1.0):
         return 1
@@ -167,7 +167,7 @@ def first_bad_body(s: wp.array(dtype=Step), w: int) -> int:
     twist = s[0].solves[VELOCITIES].twist
     bad = int(0)
     for b in range(s[0].bodies.count):
-        displace(s, b, w)
+        displace_body(s, b, w)
         x = s[0].work.position[b, w]
         q = s[0].work.rotation[b, w]
         v = twist.linear[b, w]
@@ -179,7 +179,7 @@ def first_bad_body(s: wp.array(dtype=Step), w: int) -> int:
 
 
 @wp.func
-def count_turns(s: wp.array(dtype=Step), k: int, w: int):
+def count_joint_turns(s: wp.array(dtype=Step), k: int, w: int) -> None:
     """Bring the angles of a joint with one or two free rotations up to date, each on the turn its speed leads to."""
     turns = s[0].joints.turns[k]
     if s[0].joints.v_size[k] == 0 or turns == 0 or turns == 3:
@@ -190,25 +190,25 @@ def count_turns(s: wp.array(dtype=Step), k: int, w: int):
     for i in range(s[0].joints.v_size[k] - turns, s[0].joints.v_size[k]):
         at = s[0].joints.q_start[k] + i
         near = s[0].state.q[at, w]
-        if wp.length_sq(turn) > real(1.0):  # a slower one is told by the last angle alone
+        if wp.length_sq(turn) > real(1.0):  # for a slower one the last angle is enough
             _d, n = free_axis(s[0].joints, k, i, pose)
             near = near + wp.dot(n, turn)
         s[0].state.q[at, w] = coordinate(s[0].joints, k, i, pose, near)
 
 
 @wp.func
-def commit(s: wp.array(dtype=Step), w: int):
+def commit_step(s: wp.array(dtype=Step), w: int) -> None:
     """The new state becomes the state; where a number is not finite, the world is marked and its state left alone."""
     if s[0].state.failed[w] != 0:
         return
     bad = first_bad_body(s, w)
     s[0].state.failed[w] = bad
     if bad != 0:
-        spend_once(s, w)
+        clear_forces_of_step(s, w)
         return
     dt = s[0].settings.dt[0]
     halves = s[0].settings.halves[0]
-    whole = dt / s[0].settings.kick[w]
+    per_kick = dt / s[0].settings.kick[w]
     solve = s[0].solves[VELOCITIES]
     for b in range(s[0].bodies.count):
         v = at_rest(solve.twist.linear[b, w], s[0].settings.nothing[0])
@@ -234,34 +234,34 @@ def commit(s: wp.array(dtype=Step), w: int):
         elif halves == 1 and s[0].bodies.motion[b] == KINEMATIC:
             s[0].state.momentum[b, w] = solve.twist.angular[b, w]
     for k in range(s[0].joints.count):
-        if s[0].work.mode[k, w] & RESTS != 0:
+        if s[0].work.mode[k, w] & MODE_ASLEEP != 0:
             continue
-        force = solve.force[k, w] * whole
-        torque = solve.torque[k, w] * whole
+        force = solve.force[k, w] * per_kick
+        torque = solve.torque[k, w] * per_kick
         s[0].state.joint_force[k, w] = force
         s[0].state.joint_torque[k, w] = torque
         if breaks(s[0].joints, k, force, torque, dt):
             s[0].control.enabled[k, w] = 0
         for at in range(s[0].joints.v_start[k], s[0].joints.v_start[k] + s[0].joints.v_size[k]):
             s[0].state.felt_joint[at, w] = s[0].control.joint_force[at, w]
-        if s[0].work.mode[k, w] & ACTS != 0:
+        if s[0].work.mode[k, w] & MODE_ACTS != 0:
             report_actions(s, solve, s[0].solves[POSITIONS], k, w)
         elif s[0].control.acts[k, w] != 0:
             clear_laws(s, k, w)
-        count_turns(s, k, w)
+        count_joint_turns(s, k, w)
     for g in range(s[0].gears.count):
-        s[0].state.gear_impulse[g, w] = solve.gear_impulse[g, w] * whole
+        s[0].state.gear_impulse[g, w] = solve.gear_impulse[g, w] * per_kick
     for k in range(s[0].springs.count):
-        s[0].state.spring_impulse[k, w] = solve.spring_impulse[k, w] * whole
+        s[0].state.spring_impulse[k, w] = solve.spring_impulse[k, w] * per_kick
     if s[0].cables.count > 0:
-        commit_cables(s, w, whole)
+        commit_cables(s, w, per_kick)
     s[0].state.stagger[w] = real(0.5) * dt
     s[0].state.time[w] = s[0].state.time[w] + wp.float64(dt)
-    spend_once(s, w)
+    clear_forces_of_step(s, w)
 
 
 @wp.func
-def spend_once(s: wp.array(dtype=Step), w: int):
+def clear_forces_of_step(s: wp.array(dtype=Step), w: int) -> None:
     """Forces of one step are of no other."""
     for b in range(s[0].bodies.count):
         s[0].control.force_once[b, w] = vec3(real(0.0))
@@ -299,27 +299,27 @@ def open_solve(s: wp.array(dtype=Step), w: int, which: int) -> int:
         warm_start(s, w)
     else:
         for b in range(s[0].bodies.count):
-            advance(s, b, w)
+            advance_body(s, b, w)
         for k in range(s[0].joints.count):
-            if s[0].work.mode[k, w] & ACTS != 0:
+            if s[0].work.mode[k, w] & MODE_ACTS != 0:
                 open_creep(s, s[0].solves[VELOCITIES], solve.laws, k, w)
     return 1
 
 
 @wp.func
-def strike(s: wp.array(dtype=Step), w: int):
+def solve_impacts(s: wp.array(dtype=Step), w: int) -> None:
     """Impacts, round by round: joints are swept with the points that approach."""
     for i in range(s[0].contacts.count[w]):
         s[0].touch.blow[i, w] = vec3(real(0.0))
     if not is_struck(s, w):
         return
     solve = s[0].solves[VELOCITIES]
-    for n in range(IMPACTS):
+    for n in range(IMPACT_ROUNDS):
         if open_round(s, w, int(n == 0)) == 0:
             return
-        for it in range(STRUCK):
+        for it in range(IMPACT_SWEEPS):
             for k in range(s[0].joints.count):
-                if s[0].work.mode[k, w] & BLOCK != 0:
+                if s[0].work.mode[k, w] & MODE_BLOCK != 0:
                     solve_block(s[0].bodies, s[0].joints, s[0].work, solve, k, w, real(1.0))
             if strike_points(s, w, it % 2) <= s[0].settings.touch[0]:
                 break
@@ -329,16 +329,106 @@ def strike(s: wp.array(dtype=Step), w: int):
 @wp.func
 def bodies_alone(s: wp.array(dtype=Step), w: int) -> bool:
     """Whether points of contact are all that is swept, and may be solved for at once."""
-    if s[0].whole.capacity == 0 or s[0].joints.count + s[0].gears.count + s[0].springs.count + s[0].cables.count > 0:
+    if s[0].block.capacity == 0 or s[0].joints.count + s[0].gears.count + s[0].springs.count + s[0].cables.count > 0:
         return False
     return s[0].touch.turns[w] == 0
+
+
+@wp.func
+def changes_of_axes(
+    joints: JointTable, work: Work, solve: Solve, groups: wp.array(dtype=wp.int32), k: int, w: int, mode: int, u: vec3, v: vec3,
+    back: real,
+) -> vec6:  # fmt: skip
+    """Impulses that the laws of a joint with several axes ask for, at its relative velocities u and v."""
+    n = joints.v_size[k]
+    v0 = joints.v_start[k]
+    A = work.axis.response[k, w]
+    speeds = vec6()
+    for i in range(n):
+        speeds[i] = wp.dot(work.axis.d[v0 + i, w], u) + wp.dot(work.axis.n[v0 + i, w], v)
+        speeds[i] = speeds[i] + solve.laws.end[v0 + i, w] * back
+    if mode & MODE_BALL != 0:
+        changes = vec6()
+        by = solve_ball_friction(solve.laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
+        for i in range(3):
+            changes[i] = by[i]
+        return changes
+    return solve_several_axes(solve.laws, groups, v0, w, n, n - joints.turns[k], joints.ball[k], speeds, A, real(1.0))
+
+
+@wp.func
+def size_of_changes(changes: vec6, n: int, turns: int, per_metre: real) -> real:
+    """The largest square of a joint's impulses, moments over the scene's length."""
+    largest = real(0.0)
+    for i in range(n):
+        size = changes[i]
+        if i >= n - turns:
+            size = size * per_metre
+        largest = wp.max(largest, size * size)
+    return largest
+
+
+@wp.func
+def sweep_blocks(bodies: BodyTable, joints: JointTable, work: Work, solve: Solve, w: int, done: int, per_metre: real) -> real:
+    """Every joint on whose axes nothing acts once, forth and back in turn; returns the largest |ΔP|²."""
+    largest = real(0.0)
+    k = (joints.count - 1) * (done % 2)
+    for _j in range(joints.count):
+        if work.mode[k, w] & MODE_BLOCK != 0:
+            largest = wp.max(largest, solve_block(bodies, joints, work, solve, k, w, per_metre))
+        k = k + 1 - 2 * (done % 2)
+    return largest
+
+
+@wp.func
+def sweep_joints(
+    s: wp.array(dtype=Step), bodies: BodyTable, joints: JointTable, work: Work, solve: Solve, w: int, which: int, done: int,
+    per_metre: real,
+) -> real:  # fmt: skip
+    """Every joint and its axes once, forth and back in turn; returns the largest |ΔP|². A function for each axis is slower."""
+    largest = real(0.0)
+    k = (joints.count - 1) * (done % 2)
+    for _j in range(joints.count):
+        mode = work.mode[k, w]
+        if mode & MODE_BLOCK != 0:
+            largest = wp.max(largest, solve_block(bodies, joints, work, solve, k, w, per_metre))
+        if mode & MODE_ACTS != 0:
+            n = joints.v_size[k]
+            v0 = joints.v_start[k]
+            p = joints.parent[k]
+            c = joints.child[k]
+            w_p = solve.twist.angular[p, w]
+            v = solve.twist.angular[c, w] - w_p
+            u = solve.twist.linear[c, w] + wp.cross(solve.twist.angular[c, w], work.r_child[k, w])
+            u = u - solve.twist.linear[p, w] - wp.cross(w_p, work.r_parent[k, w])
+            if which == VELOCITIES:  # along the chord, too: then q⁺ = q + Δt · speed to third order
+                u = u + solve.bias_linear[k, w]
+                v = v + solve.bias_angular[k, w]
+            back = real(which)  # at position level, what friction holds goes back to where it was
+            changes = vec6()
+            if n == 1:
+                speed = wp.dot(work.axis.d[v0, w], u) + wp.dot(work.axis.n[v0, w], v)
+                speed = speed + solve.laws.end[v0, w] * back
+                changes[0] = solve_single_axis(solve.laws, v0, w, speed, work.axis.response[k, w][0, 0])
+            else:
+                changes = changes_of_axes(joints, work, solve, s[0].axes.group, k, w, mode, u, v, back)
+            for i in range(n):
+                if changes[i] != real(0.0):
+                    at = v0 + i
+                    apply_axis(
+                        solve.twist, work.axis, solve.force, solve.torque, k, at, w, p, c,
+                        bodies.inv_mass[p, w], bodies.inv_mass[c, w], changes[i],
+                    )  # fmt: skip
+            largest = wp.max(largest, size_of_changes(changes, n, joints.turns[k], per_metre))
+        k = k + 1 - 2 * (done % 2)
+    return largest
 
 
 def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
     """The kernel that sweeps, with or without what acts on free axes, and contacts: a scene without them is solved faster so."""
 
     @wp.kernel(module=module)
-    def sweeps(s: wp.array(dtype=Step), first: int, which: int):
+    def sweeps(s: wp.array(dtype=Step), first: int, which: int) -> None:
         """Sweeps on V or V*, forth and back in turn, until every |ΔP| ≤ ε, the cap, or as many as one launch may make.
 
         The first launch of a solve warm-starts, or moves and measures; the one on V* commits: few launches, because each costs.
@@ -351,7 +441,7 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
         began = open_solve(s, w, which)
         if wp.static(touching):
             if began == 1 and which == VELOCITIES:
-                strike(s, w)
+                solve_impacts(s, w)
                 warm_points(s, w)
         solve = s[0].solves[which]
         bodies = s[0].bodies  # copies of what sweeps read most; of all of `Step` they take a GPU's compiler ten minutes
@@ -361,18 +451,18 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
         per_metre = s[0].settings.per_metre[0]
         done = int(solve.done[w])
         cap = wp.min(s[0].settings.iterations[which], done + s[0].settings.sweeps[which])
-        if which == VELOCITIES and done > cap:  # made up and put away
+        if which == VELOCITIES and done > cap:  # this world already converged in an earlier launch
             return
         largest = real(0.0)
         goal = tolerance * tolerance
-        whole = int(0)  # times that all points were solved for at once; −1: they are not any more
+        solves = int(0)  # times that all points were solved for at once; −1: they are not any more
         alone = bodies_alone(s, w)
         left = int(1)  # rounds of sweeps
         if which == POSITIONS:
-            left = ROUNDS
+            left = POSITION_ROUNDS
         while left > 0:
             if which == POSITIONS:
-                left = aim(s, w, left)
+                left = next_round(s, w, left)
                 if wp.static(touching):
                     if measure_points(s, w) == 0 and joints.count + s[0].gears.count + s[0].cables.count == 0:
                         left = 0
@@ -380,59 +470,10 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
                 if left == 0:
                     break
             for _it in range(done, cap):
-                largest = real(0.0)
-                k = (joints.count - 1) * (done % 2)
-                for _j in range(joints.count):
-                    mode = work.mode[k, w]
-                    if mode & BLOCK != 0:
-                        largest = wp.max(largest, solve_block(bodies, joints, work, solve, k, w, per_metre))
-                    if wp.static(acting):
-                        if mode & ACTS != 0:
-                            n = joints.v_size[k]
-                            v0 = joints.v_start[k]
-                            p = joints.parent[k]
-                            c = joints.child[k]
-                            w_p = solve.twist.angular[p, w]
-                            v = solve.twist.angular[c, w] - w_p
-                            u = solve.twist.linear[c, w] + wp.cross(solve.twist.angular[c, w], work.r_child[k, w])
-                            u = u - solve.twist.linear[p, w] - wp.cross(w_p, work.r_parent[k, w])
-                            if which == VELOCITIES:  # along the chord, too: then q⁺ = q + Δt · speed to third order
-                                u = u + solve.bias_linear[k, w]
-                                v = v + solve.bias_angular[k, w]
-                            back = real(which)  # at position level, what friction holds goes back to where it was
-                            changes = vec6()
-                            if n == 1:
-                                speed = wp.dot(work.axis.d[v0, w], u) + wp.dot(work.axis.n[v0, w], v)
-                                speed = speed + solve.laws.end[v0, w] * back
-                                changes[0] = solve_one(solve.laws, v0, w, speed, work.axis.response[k, w][0, 0])
-                            else:
-                                A = work.axis.response[k, w]
-                                speeds = vec6()
-                                for i in range(n):
-                                    speeds[i] = wp.dot(work.axis.d[v0 + i, w], u) + wp.dot(work.axis.n[v0 + i, w], v)
-                                    speeds[i] = speeds[i] + solve.laws.end[v0 + i, w] * back
-                                if mode & BALL != 0:
-                                    by = solve_ball(solve.laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
-                                    for i in range(3):
-                                        changes[i] = by[i]
-                                else:
-                                    turn = n - joints.turns[k]
-                                    changes = solve_axes(
-                                        solve.laws, s[0].axes.group, v0, w, n, turn, joints.ball[k], speeds, A, real(1.0)
-                                    )
-                            for i in range(n):
-                                if changes[i] != real(0.0):
-                                    at = v0 + i
-                                    apply_axis(
-                                        solve.twist, work.axis, solve.force, solve.torque, k, at, w, p, c,
-                                        bodies.inv_mass[p, w], bodies.inv_mass[c, w], changes[i],
-                                    )  # fmt: skip
-                            for i in range(n):
-                                size = changes[i]
-                                if i >= n - joints.turns[k]:
-                                    size = size * per_metre
-                                largest = wp.max(largest, size * size)
-                    k = k + 1 - 2 * (done % 2)
+                if wp.static(acting):
+                    largest = sweep_joints(s, bodies, joints, work, solve, w, which, done, per_metre)
+                else:
+                    largest = sweep_blocks(bodies, joints, work, solve, w, done, per_metre)
                 largest = wp.max(largest, sweep_links(s, solve, w, which, done))
                 if wp.static(touching):
                     if which == VELOCITIES:
@@ -440,24 +481,24 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
                         largest = wp.max(largest, size * size)
                         if alone:
                             goal = goal_of(tolerance, done, largest, goal)
-                            whole, largest = help_sweeps(s, w, done, whole, largest, goal)
+                            solves, largest = help_sweeps(s, w, done, solves, largest, goal)
                     else:
-                        size = part_points(s, w)
+                        size = push_overlaps_apart(s, w)
                         largest = wp.max(largest, size * size)
                 done = done + 1
                 if largest <= goal:
                     break
             left = left - 1
         if wp.static(touching):
-            if whole > 0 and largest > tolerance * tolerance:
+            if solves > 0 and largest > tolerance * tolerance:
                 put_back_points(s, w, 0)
         solve.done[w] = done
         solve.residual[w] = wp.sqrt(largest)
         if which == POSITIONS:
             if wp.static(touching):
                 if s[0].state.failed[w] == 0:
-                    commit_points(s, w)
-            commit(s, w)
+                    store_contacts(s, w)
+            commit_step(s, w)
             if s[0].state.failed[w] == 0 and s[0].settings.halves[0] == 1:  # with ropes, it is they who end the step
                 fall_asleep(s[0].rest, w)
 

@@ -20,10 +20,10 @@ from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.runtime.log import sources
 from sharnir.trainer.failures import fail
 
-# The Simulation; an exercise is told what to do with it, and does not make it.
+# The Simulation; an exercise uses it, and does not make it.
 Owner = Any
 Measure = str | Callable[[Any], float]
-EVERY = 0.05  # s between values that are kept
+KEPT_EVERY = 0.05  # s between values that are kept
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class Session:
             return
         p, now = self.protocol, float(self.sim.time)
         values = {c: read() for c, read in self._read.items()}
-        if now - self._kept >= EVERY - 1e-9:
+        if now - self._kept >= KEPT_EVERY - 1e-9:
             self._kept = now
             p.times.append(now)
             for name, value in {c.name: value for c, value in values.items()}.items():  # a goal and a fault may share a value

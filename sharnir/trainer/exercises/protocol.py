@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-STYLE = """
+PAGE_STYLE = """
 body { font: 14px/1.5 system-ui, sans-serif; color: #22303c; max-width: 900px; margin: 32px auto; padding: 0 20px }
 h1 { font-size: 22px; margin: 0 } h2 { font-size: 15px; margin: 26px 0 6px } .quiet { color: #66737f }
 .verdict { display: inline-block; border-radius: 8px; padding: 4px 14px; color: #fff; font-weight: 600; margin: 12px 0 }
 table { border-collapse: collapse; width: 100% } td.n { text-align: right; font-variant-numeric: tabular-nums }
 td, th { text-align: left; padding: 4px 10px 4px 0; border-bottom: 1px solid #e4e8ec; font-weight: 400 } th { color: #66737f }
 svg { width: 100%; height: auto; display: block } .plots { display: grid; grid-template-columns: 1fr 1fr; gap: 14px }"""
-WIDE, HIGH, LEFT, LOW = 430, 150, 52, 22  # pixels of a plot, and of its margins
-SMALL = 'font-size="10" fill="#66737f" text-anchor="end"'
+PLOT_WIDE, PLOT_HIGH, PLOT_LEFT, PLOT_LOW = 430, 150, 52, 22  # pixels of a plot, and of its margins
+SMALL_TEXT = 'font-size="10" fill="#66737f" text-anchor="end"'
 
 
 def write(protocol: Any, path: Any) -> Path:
@@ -37,12 +37,12 @@ def write(protocol: Any, path: Any) -> Path:
     marks = [t for t, _title, _points in p.faults]
     plots = "".join(f"<figure style='margin:0'>{plot(n, p.times, v, bands.get(n), marks)}</figure>" for n, v in p.curves.items())
     events = "".join(
-        f"<tr><td>{x.time:.2f} s</td><td>{_(x.kind)}</td><td>{_(x.name)}</td><td>{_(told(x.value))}</td><td>{_(x.by)}</td></tr>"
+        f"<tr><td>{x.time:.2f} s</td><td>{_(x.kind)}</td><td>{_(x.name)}</td><td>{_(shown(x.value))}</td><td>{_(x.by)}</td></tr>"
         for x in p.events[-400:]
     )
     page = f"""<!doctype html><html lang="en"><head><meta charset="utf-8">
 <title>{_(e.name)}: {word}</title><link rel="icon" href="data:,">
-<style>{STYLE}</style></head><body><h1>{_(e.name)}</h1><p class=quiet>{_(e.about)}</p>
+<style>{PAGE_STYLE}</style></head><body><h1>{_(e.name)}</h1><p class=quiet>{_(e.about)}</p>
 <div class=verdict style="background:{colour}">{word} · {p.score:.0f} of 100</div>
 <p>{p.time:.2f} s of {e.limit:g} s; {_(p.ended)}.</p>
 <h2>Goals</h2><table><tr><th>what</th><th>within</th><th>reached</th></tr>{goals}</table>
@@ -59,7 +59,7 @@ def _(words: Any) -> str:
     return html.escape(str(words))
 
 
-def told(value: Any) -> str:
+def shown(value: Any) -> str:
     """A value of an event in few words."""
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
@@ -85,26 +85,30 @@ def plot(name: str, times: list[float], values: list[float], band: tuple[float, 
     low, high, last = low - 0.06 * room, high + 0.06 * room, max(float(t[-1]) if len(t) else 1.0, 1e-9)
 
     def x(time: Any) -> Any:
-        return LEFT + (WIDE - LEFT - 8) * np.asarray(time) / last
+        return PLOT_LEFT + (PLOT_WIDE - PLOT_LEFT - 8) * np.asarray(time) / last
 
     def y(value: Any) -> Any:
-        return HIGH - LOW - (HIGH - LOW - 20) * (np.asarray(value) - low) / (high - low)
+        return PLOT_HIGH - PLOT_LOW - (PLOT_HIGH - PLOT_LOW - 20) * (np.asarray(value) - low) / (high - low)
 
-    parts = [f'<text x="{LEFT}" y="12" font-size="11.5" fill="#22303c">{_(name)}</text>']
+    parts = [f'<text x="{PLOT_LEFT}" y="12" font-size="11.5" fill="#22303c">{_(name)}</text>']
     if band is not None:
         top, bottom = float(y(min(max(band[1], low), high))), float(y(max(min(band[0], high), low)))
         tall = max(bottom - top, 1.0)
         parts.append(
-            f'<rect x="{LEFT}" y="{top:.1f}" width="{WIDE - LEFT - 8}" height="{tall:.1f}" fill="#3a9c76" opacity="0.13"/>'
+            f'<rect x="{PLOT_LEFT}" y="{top:.1f}" width="{PLOT_WIDE - PLOT_LEFT - 8}" height="{tall:.1f}" '
+            f'fill="#3a9c76" opacity="0.13"/>'
         )
     for value in (low + 0.06 * room, high - 0.06 * room):
-        parts.append(f'<text x="{LEFT - 5}" y="{float(y(value)) + 3.5:.1f}" {SMALL}>{value:.3g}</text>')
-    parts.append(f'<text x="{WIDE - 8}" y="{HIGH - 7}" {SMALL}>{last:.3g} s</text>')
+        parts.append(f'<text x="{PLOT_LEFT - 5}" y="{float(y(value)) + 3.5:.1f}" {SMALL_TEXT}>{value:.3g}</text>')
+    parts.append(f'<text x="{PLOT_WIDE - 8}" y="{PLOT_HIGH - 7}" {SMALL_TEXT}>{last:.3g} s</text>')
     for mark in marks:
         parts.append(
-            f'<line x1="{x(mark):.1f}" x2="{x(mark):.1f}" y1="18" y2="{HIGH - LOW}" stroke="#b3362c" stroke-dasharray="3 3"/>'
+            f'<line x1="{x(mark):.1f}" x2="{x(mark):.1f}" y1="18" y2="{PLOT_HIGH - PLOT_LOW}" '
+            f'stroke="#b3362c" stroke-dasharray="3 3"/>'
         )
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(np.atleast_1d(x(t)), np.atleast_1d(y(v)), strict=True))
-    parts.append(f'<line x1="{LEFT}" x2="{WIDE - 8}" y1="{HIGH - LOW}" y2="{HIGH - LOW}" stroke="#cfd6dd"/>')
+    parts.append(
+        f'<line x1="{PLOT_LEFT}" x2="{PLOT_WIDE - 8}" y1="{PLOT_HIGH - PLOT_LOW}" y2="{PLOT_HIGH - PLOT_LOW}" stroke="#cfd6dd"/>'
+    )
     parts.append(f'<polyline points="{points}" fill="none" stroke="#2f6db5" stroke-width="1.6"/>')
-    return f'<svg viewBox="0 0 {WIDE} {HIGH}" role="img">{"".join(parts)}</svg>'
+    return f'<svg viewBox="0 0 {PLOT_WIDE} {PLOT_HIGH}" role="img">{"".join(parts)}</svg>'

@@ -94,9 +94,9 @@ PARK = Exercise(
 
 # ---- set down the load ----
 
-LINE, SPAN = 4.0, 5.0  # m, of the sling, and of the way
-PAD = (SPAN, 0.6)  # m, of the pad on which it is to stand: x, height
-SPEED, LOWER = 1.0, 0.5  # m/s
+SLING_LENGTH, WAY_LENGTH = 4.0, 5.0  # m, of the sling, and of the way
+PAD_PLACE = (WAY_LENGTH, 0.6)  # m, of the pad on which it is to stand: x, height
+MOVING_SPEED, LOWERING_SPEED = 1.0, 0.5  # m/s
 CRUISE = 0.5  # m/s, of the automatic driver
 
 
@@ -104,29 +104,39 @@ def make_set_down(dt: float = 5e-3) -> Simulation:
     """A trolley on a beam, a load on a sling that swings about two axes and is paid out, a wall on the way, a pad."""
     scene = Scene()
     scene.add_ground()
-    top = LINE + 1.6
-    scene.add_body("pad", Box(1.2, 1.2, PAD[1]), motion="fixed", position=(PAD[0], 0, PAD[1] / 2), color="#3a9c76")
-    scene.add_body("wall", Box(0.2, 1.6, 0.9), motion="fixed", position=(0.5 * SPAN, 0, 0.45), color="#c9573f")
-    scene.add_body("beam", Box(SPAN + 3.0, 0.2, 0.2), motion="fixed", position=(0.5 * SPAN, 0, top + 0.25), collide=False)
+    top = SLING_LENGTH + 1.6
+    scene.add_body(
+        "pad", Box(1.2, 1.2, PAD_PLACE[1]), motion="fixed", position=(PAD_PLACE[0], 0, PAD_PLACE[1] / 2), color="#3a9c76"
+    )
+    scene.add_body("wall", Box(0.2, 1.6, 0.9), motion="fixed", position=(0.5 * WAY_LENGTH, 0, 0.45), color="#c9573f")
+    scene.add_body(
+        "beam", Box(WAY_LENGTH + 3.0, 0.2, 0.2), motion="fixed", position=(0.5 * WAY_LENGTH, 0, top + 0.25), collide=False
+    )
     scene.add_body("trolley", Box(0.6, 0.5, 0.2), mass=400.0, position=(0, 0, top), collide=False, color="#f2b134")
     scene.add_body("sling", Cylinder(0.03, 0.6), mass=20.0, position=(0, 0, top - 0.3), collide=False, color="#4a5560")
-    scene.add_body("load", Box(0.7, 0.7, 0.6), mass=300.0, position=(0, 0, top - LINE), color="#4e79a7")
-    rail = Prismatic("x", limit=(-1.0, SPAN + 1.0), drive=Servo(kd=1e6, max_force=4e4))
+    scene.add_body("load", Box(0.7, 0.7, 0.6), mass=300.0, position=(0, 0, top - SLING_LENGTH), color="#4e79a7")
+    rail = Prismatic("x", limit=(-1.0, WAY_LENGTH + 1.0), drive=Servo(kd=1e6, max_force=4e4))
     scene.add_joint("rail", rail, scene.world, "trolley", position=(0, 0, top))
     scene.add_joint("swing", Universal(axes=("x", "y"), damping=2.0), "trolley", "sling", position=(0, 0, top))
     hoist = Prismatic("z", limit=(-2.0, 2.0), drive=Servo(kd=1e6, max_force=2e4))
-    scene.add_joint("hoist", hoist, "sling", "load", position=(0, 0, top - LINE))
+    scene.add_joint("hoist", hoist, "sling", "load", position=(0, 0, top - SLING_LENGTH))
     scene.add_input(
         "trolley",
         "joint/rail.velocity",
-        scale=SPEED,
+        scale=MOVING_SPEED,
         rate=2.0,
         keys=("d", "a"),
         pad="axis 0",
         about="part of 1 m/s, to the right",
     )
     scene.add_input(
-        "hoist", "joint/hoist.velocity", scale=LOWER, rate=2.0, keys=("w", "s"), pad="-axis 1", about="part of 0.5 m/s, up"
+        "hoist",
+        "joint/hoist.velocity",
+        scale=LOWERING_SPEED,
+        rate=2.0,
+        keys=("w", "s"),
+        pad="-axis 1",
+        about="part of 0.5 m/s, up",
     )
     return Simulation(scene, dt, solver="sequential", tolerances=Tolerances(iterations=60), on_divergence="ignore")
 
@@ -139,17 +149,17 @@ def swing(sim: Any) -> float:
 
 def drive_set_down(sim: Any) -> None:
     """Speed up evenly for one period of the swing, which leaves none behind; slow down the same way; then lower."""
-    period = 2 * math.pi * math.sqrt(LINE / G)
-    cruise = (SPAN - CRUISE * period) / CRUISE  # s; speeding up and slowing down take half of CRUISE · period each
+    period = 2 * math.pi * math.sqrt(SLING_LENGTH / G)
+    cruise = (WAY_LENGTH - CRUISE * period) / CRUISE  # s; speeding up and slowing down take half of CRUISE · period each
     inputs, t = sim.inputs, sim.time + sim.dt
-    inputs["trolley"] = CRUISE / SPEED * min(max(min(t, 2 * period + cruise - t) / period, 0.0), 1.0)
-    height = float(sim.body("load").position[2]) - 0.3 - PAD[1]
+    inputs["trolley"] = CRUISE / MOVING_SPEED * min(max(min(t, 2 * period + cruise - t) / period, 0.0), 1.0)
+    height = float(sim.body("load").position[2]) - 0.3 - PAD_PLACE[1]
     lower = 0.5 if height > 0.25 else 0.15 if height > 0.004 else 0.0
     inputs["hoist"] = -lower if t > 2 * period + cruise + 0.5 else 0.0
 
 
 def _above(sim: Any) -> float:
-    return float(sim.body("load").position[2]) - 0.3 - PAD[1]
+    return float(sim.body("load").position[2]) - 0.3 - PAD_PLACE[1]
 
 
 def _speed(sim: Any) -> float:
@@ -164,7 +174,7 @@ SET_DOWN = Exercise(
         Goal(
             "the load stands on the pad",
             [
-                Within("body/load.position[0]", PAD[0] - 0.15, PAD[0] + 0.15, "load x, m"),
+                Within("body/load.position[0]", PAD_PLACE[0] - 0.15, PAD_PLACE[0] + 0.15, "load x, m"),
                 Within(_above, -0.01, 0.01, "load above the pad, m"),
                 Within(_speed, 0.0, 0.03, "speed of the load, m/s"),
             ],

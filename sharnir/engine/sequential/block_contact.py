@@ -18,13 +18,22 @@ from sharnir.core.types import EPSILON, mat33, real, vec3
 from sharnir.engine.sequential.data import VELOCITIES, Step
 from sharnir.engine.sequential.patches import from_axes, in_axes, push_patch, unscaled
 
-STIFF = wp.constant(real(1.0 / EPSILON**0.5))
-OPEN, SLIDES, HOLDS = (wp.constant(k) for k in range(3))
-LATE, APART, TIMES = 4, 3, 4  # sweeps before points are solved for at once, sweeps between, and how often at most
-CALM, NEARLY = wp.constant(real(1.0e-3)), wp.constant(real(100.0))  # of the tolerance: asked for where it is nearly met at once
-WILD = wp.constant(real(1.5))  # of the energy before, and of what gravity gives in a step: points take from it, conveyors apart
-FOLLOWS = wp.constant(8)  # times that friction of sliding points follows
-DEAR = wp.constant(1500)  # operations a point that a factorisation may cost: about twenty sweeps
+STIFFEST = wp.constant(real(1.0 / EPSILON**0.5))
+POINT_OPEN, POINT_SLIDES, POINT_HOLDS = (wp.constant(k) for k in range(3))
+SWEEPS_BEFORE, SWEEPS_BETWEEN, MOST_BLOCK_SOLVES = (
+    4,
+    3,
+    4,
+)  # sweeps before points are solved for at once, sweeps between, and how often at most
+CALM_SHARE, NEARLY_AT_REST = (
+    wp.constant(real(1.0e-3)),
+    wp.constant(real(100.0)),
+)  # of the tolerance: asked for where it is nearly met at once
+WILD_ENERGY = wp.constant(
+    real(1.5)
+)  # of the energy before, and of what gravity gives in a step: points take from it, conveyors apart
+FRICTION_UPDATES = wp.constant(8)  # times that friction of sliding points follows
+MOST_OPERATIONS = wp.constant(1500)  # operations a point that a factorisation may cost: about twenty sweeps
 
 
 @wp.func
@@ -35,26 +44,26 @@ def goal_of(tolerance: real, done: int, largest: real, goal: real) -> real:
     while: else what one step leaves and the next one takes back would go on for ever.
     """
     meets = tolerance * tolerance
-    if done == 0 and largest <= meets * NEARLY * NEARLY:
-        return meets * CALM * CALM
-    if done >= LATE - 1 + 2 * APART:
+    if done == 0 and largest <= meets * NEARLY_AT_REST * NEARLY_AT_REST:
+        return meets * CALM_SHARE * CALM_SHARE
+    if done >= SWEEPS_BEFORE - 1 + 2 * SWEEPS_BETWEEN:
         return meets
     return goal
 
 
 @wp.func
-def go_back(s: wp.array(dtype=Step), w: int):
+def restore_points(s: wp.array(dtype=Step), w: int) -> None:
     """To what was remembered: not by differences, in which the digits of velocities gone wild would be lost."""
     twist = s[0].solves[VELOCITIES].twist
     for b in range(s[0].bodies.count):
-        twist.linear[b, w] = s[0].whole.kept_v[b, w]
-        twist.angular[b, w] = s[0].whole.kept_w[b, w]
+        twist.linear[b, w] = s[0].block.kept_v[b, w]
+        twist.angular[b, w] = s[0].block.kept_w[b, w]
     for i in range(s[0].contacts.count[w]):
         s[0].touch.p[i, w] = s[0].touch.kept[i, w]
 
 
 @wp.func
-def let_go(s: wp.array(dtype=Step), w: int):
+def clear_impulses(s: wp.array(dtype=Step), w: int) -> None:
     """No impulses."""
     for k in range(s[0].touch.patches[w]):
         if s[0].touch.patch[k, w].rests == 1:
@@ -71,7 +80,7 @@ def let_go(s: wp.array(dtype=Step), w: int):
 
 
 @wp.func
-def kinetic(s: wp.array(dtype=Step), w: int) -> real:
+def kinetic_of_bodies(s: wp.array(dtype=Step), w: int) -> real:
     """J, of the bodies that are not fixed in this step."""
     twist = s[0].solves[VELOCITIES].twist
     sum = real(0.0)
@@ -83,19 +92,19 @@ def kinetic(s: wp.array(dtype=Step), w: int) -> real:
 
 
 @wp.func
-def keep_points(s: wp.array(dtype=Step), w: int):
+def save_points(s: wp.array(dtype=Step), w: int) -> None:
     """Remember the impulses of now, the velocities and their energy: that without impulses, where these gave nothing."""
     twist = s[0].solves[VELOCITIES].twist
-    s[0].whole.tries[w] = s[0].whole.tries[w] + 1
+    s[0].block.tries[w] = s[0].block.tries[w] + 1
     for b in range(s[0].bodies.count):
-        s[0].whole.kept_v[b, w] = twist.linear[b, w]
-        s[0].whole.kept_w[b, w] = twist.angular[b, w]
+        s[0].block.kept_v[b, w] = twist.linear[b, w]
+        s[0].block.kept_w[b, w] = twist.angular[b, w]
     for i in range(s[0].contacts.count[w]):
         s[0].touch.kept[i, w] = s[0].touch.p[i, w]
-    with_them = kinetic(s, w)
-    let_go(s, w)
-    s[0].whole.kept_energy[w] = wp.max(with_them, kinetic(s, w))
-    go_back(s, w)
+    with_them = kinetic_of_bodies(s, w)
+    clear_impulses(s, w)
+    s[0].block.kept_energy[w] = wp.max(with_them, kinetic_of_bodies(s, w))
+    restore_points(s, w)
 
 
 @wp.func
@@ -105,22 +114,22 @@ def ran_wild(s: wp.array(dtype=Step), w: int) -> bool:
     for b in range(s[0].bodies.count):
         if s[0].work.inv_mass[b, w] > real(0.0):
             free = free + real(0.5) * wp.length_sq(s[0].settings.gravity[w] * s[0].settings.dt[0]) / s[0].work.inv_mass[b, w]
-    return kinetic(s, w) > WILD * (s[0].whole.kept_energy[w] + free)
+    return kinetic_of_bodies(s, w) > WILD_ENERGY * (s[0].block.kept_energy[w] + free)
 
 
 @wp.func
-def put_back_points(s: wp.array(dtype=Step), w: int, more: int):
+def put_back_points(s: wp.array(dtype=Step), w: int, more: int) -> None:
     """Go back to the impulses that were remembered: sweeps alone take energy away, whatever is left to do.
 
     If there are to be more of them, and these impulses (the last step's, of a blow perhaps) give energy, back to none.
     """
-    s[0].whole.failed[w] = s[0].whole.failed[w] + 1
-    go_back(s, w)
+    s[0].block.failed[w] = s[0].block.failed[w] + 1
+    restore_points(s, w)
     if more == 1:
-        held = kinetic(s, w)
-        let_go(s, w)
-        if held <= kinetic(s, w):
-            go_back(s, w)
+        held = kinetic_of_bodies(s, w)
+        clear_impulses(s, w)
+        if held <= kinetic_of_bodies(s, w):
+            restore_points(s, w)
 
 
 # ---- which points push, and which hold --------------------------------------------------------------------------------------
@@ -146,16 +155,16 @@ def judge_points(s: wp.array(dtype=Step), w: int) -> int:
             p = s[0].touch.p[i, w]
             u = U + wp.cross(O, row.d)
             pn = p[0] - (u[0] + row.bias + row.soft * p[0]) * row.inverse
-            mode = OPEN
+            mode = POINT_OPEN
             if pn > real(0.0):
                 u1 = row.mu[0] * (u[1] + row.K[1] * (pn - p[0]))
                 u2 = row.mu[1] * (u[2] + row.K[2] * (pn - p[0]))
                 a = p[1] - row.G[0] * u1 - row.G[1] * u2
                 b = p[2] - row.G[1] * u1 - row.G[2] * u2
-                mode = SLIDES
+                mode = POINT_SLIDES
                 if row.G[3] > real(0.0):
                     if a * a + b * b <= pn * pn:
-                        mode = HOLDS
+                        mode = POINT_HOLDS
                     else:
                         slides = slides + 1
             else:
@@ -169,15 +178,15 @@ def judge_points(s: wp.array(dtype=Step), w: int) -> int:
 
 
 @wp.func
-def weights(s: wp.array(dtype=Step), i: int, w: int) -> vec3:
+def row_weights(s: wp.array(dtype=Step), i: int, w: int) -> vec3:
     """ρ of the rows of a point along n, t₁, t₂; 0 where there is none."""
     row = s[0].touch.row[i, w]
     out = vec3(real(0.0))
-    if s[0].touch.mode[i, w] != OPEN:
-        out[0] = STIFF / (row.K[0] + STIFF * row.soft)
-    if s[0].touch.mode[i, w] == HOLDS:
-        out[1] = STIFF / row.K[3]
-        out[2] = STIFF / row.K[5]
+    if s[0].touch.mode[i, w] != POINT_OPEN:
+        out[0] = STIFFEST / (row.K[0] + STIFFEST * row.soft)
+    if s[0].touch.mode[i, w] == POINT_HOLDS:
+        out[1] = STIFFEST / row.K[3]
+        out[2] = STIFFEST / row.K[5]
     return out
 
 
@@ -189,21 +198,21 @@ def put_in_line(s: wp.array(dtype=Step), w: int) -> int:
     """Bodies that touch something, in the order of a walk along the contacts; returns how many these are."""
     patches = s[0].touch.patches[w]
     for b in range(s[0].bodies.count):
-        s[0].whole.place[b, w] = -1
+        s[0].block.place[b, w] = -1
     for k in range(patches):
         for side in range(2):
             b = wp.where(side == 0, s[0].touch.patch[k, w].a, s[0].touch.patch[k, w].b)
             if s[0].work.inv_mass[b, w] > real(0.0):
-                s[0].whole.place[b, w] = -2
+                s[0].block.place[b, w] = -2
     count = int(0)
     head = int(0)
     for seed in range(s[0].bodies.count):
-        if s[0].whole.place[seed, w] == -2:
-            s[0].whole.place[seed, w] = count
-            s[0].whole.line[count, w] = seed
+        if s[0].block.place[seed, w] == -2:
+            s[0].block.place[seed, w] = count
+            s[0].block.line[count, w] = seed
             count = count + 1
         while head < count:
-            b = s[0].whole.line[head, w]
+            b = s[0].block.line[head, w]
             head = head + 1
             for k in range(patches):
                 other = int(-1)
@@ -212,43 +221,43 @@ def put_in_line(s: wp.array(dtype=Step), w: int) -> int:
                 elif s[0].touch.patch[k, w].b == b:
                     other = s[0].touch.patch[k, w].a
                 if other >= 0:
-                    if s[0].whole.place[other, w] == -2:
-                        s[0].whole.place[other, w] = count
-                        s[0].whole.line[count, w] = other
+                    if s[0].block.place[other, w] == -2:
+                        s[0].block.place[other, w] = count
+                        s[0].block.line[count, w] = other
                         count = count + 1
     return count
 
 
 @wp.func
-def lay_out(s: wp.array(dtype=Step), count: int, w: int) -> bool:
+def lay_out_matrix(s: wp.array(dtype=Step), count: int, w: int) -> bool:
     """Where each row of the matrix begins, all of it zero; false where there is no room for it, or it costs too much."""
     for at in range(count):
-        s[0].whole.lead[at, w] = at
+        s[0].block.lead[at, w] = at
     for k in range(s[0].touch.patches[w]):
-        i = s[0].whole.place[s[0].touch.patch[k, w].a, w]
-        j = s[0].whole.place[s[0].touch.patch[k, w].b, w]
+        i = s[0].block.place[s[0].touch.patch[k, w].a, w]
+        j = s[0].block.place[s[0].touch.patch[k, w].b, w]
         if i >= 0 and j >= 0:
             high = wp.max(i, j)
-            s[0].whole.lead[high, w] = wp.min(s[0].whole.lead[high, w], wp.min(i, j))
+            s[0].block.lead[high, w] = wp.min(s[0].block.lead[high, w], wp.min(i, j))
     entries = int(0)
     dear = int(0)
     for at in range(count):
-        lead = 6 * s[0].whole.lead[at, w]
+        lead = 6 * s[0].block.lead[at, w]
         for r in range(6):
             row = 6 * at + r
-            s[0].whole.base[row, w] = entries - lead
+            s[0].block.base[row, w] = entries - lead
             length = row - lead + 1
             entries = entries + length
             dear = dear + length * length / 2
-        if entries > s[0].whole.capacity or dear > DEAR * s[0].contacts.count[w]:
+        if entries > s[0].block.capacity or dear > MOST_OPERATIONS * s[0].contacts.count[w]:
             return False
     for e in range(entries):
-        s[0].whole.H[e, w] = real(0.0)
+        s[0].block.H[e, w] = real(0.0)
     return True
 
 
 @wp.func
-def add_block(H: wp.array2d(dtype=real), base: wp.array2d(dtype=wp.int32), row: int, column: int, A: mat33, w: int):
+def add_lower_block(H: wp.array2d(dtype=real), base: wp.array2d(dtype=wp.int32), row: int, column: int, A: mat33, w: int) -> None:
     """A 3 × 3 block, as far as it is on or below the diagonal."""
     for i in range(3):
         at = base[row + i, w]
@@ -260,28 +269,28 @@ def add_block(H: wp.array2d(dtype=real), base: wp.array2d(dtype=wp.int32), row: 
 @wp.func
 def add_pair(
     s: wp.array(dtype=Step), i: int, j: int, c_i: vec3, c_j: vec3, A: mat33, B: mat33, D: mat33, sign: real, w: int
-):  # fmt: skip
+) -> None:  # fmt: skip
     """sign · X_iᵀ S X_j of bodies in places i ≥ j, S = (A B; Bᵀ D) in the middle of a patch, X a body's twist brought there."""
     C_i = wp.skew(c_i)
     C_j = wp.skew(c_j)
     la = B - A * C_j
-    H = s[0].whole.H
-    base = s[0].whole.base
-    add_block(H, base, 6 * i, 6 * j, A * sign, w)
-    add_block(H, base, 6 * i, 6 * j + 3, la * sign, w)
-    add_block(H, base, 6 * i + 3, 6 * j, (C_i * A + wp.transpose(B)) * sign, w)
-    add_block(H, base, 6 * i + 3, 6 * j + 3, (C_i * la + D - wp.transpose(B) * C_j) * sign, w)
+    H = s[0].block.H
+    base = s[0].block.base
+    add_lower_block(H, base, 6 * i, 6 * j, A * sign, w)
+    add_lower_block(H, base, 6 * i, 6 * j + 3, la * sign, w)
+    add_lower_block(H, base, 6 * i + 3, 6 * j, (C_i * A + wp.transpose(B)) * sign, w)
+    add_lower_block(H, base, 6 * i + 3, 6 * j + 3, (C_i * la + D - wp.transpose(B) * C_j) * sign, w)
 
 
 @wp.func
-def assemble(s: wp.array(dtype=Step), count: int, w: int):
+def assemble_block_matrix(s: wp.array(dtype=Step), count: int, w: int) -> None:
     """M + Σ Jᵀρ J."""
     zero = mat33(real(0.0))
     for at in range(count):
-        b = s[0].whole.line[at, w]
+        b = s[0].block.line[at, w]
         m = real(1.0) / s[0].work.inv_mass[b, w]
-        add_block(s[0].whole.H, s[0].whole.base, 6 * at, 6 * at, wp.diag(vec3(m, m, m)), w)
-        add_block(s[0].whole.H, s[0].whole.base, 6 * at + 3, 6 * at + 3, wp.inverse(s[0].work.inv_inertia[b, w]), w)
+        add_lower_block(s[0].block.H, s[0].block.base, 6 * at, 6 * at, wp.diag(vec3(m, m, m)), w)
+        add_lower_block(s[0].block.H, s[0].block.base, 6 * at + 3, 6 * at + 3, wp.inverse(s[0].work.inv_inertia[b, w]), w)
     for k in range(s[0].touch.patches[w]):
         if s[0].touch.patch[k, w].rests == 1:
             continue
@@ -290,7 +299,7 @@ def assemble(s: wp.array(dtype=Step), count: int, w: int):
         B = zero
         D = zero
         for p in range(g.first, g.first + g.size):
-            rho = wp.diag(weights(s, p, w))
+            rho = wp.diag(row_weights(s, p, w))
             d = wp.skew(s[0].touch.row[p, w].d)
             A = A + rho
             B = B - rho * d
@@ -299,8 +308,8 @@ def assemble(s: wp.array(dtype=Step), count: int, w: int):
         A = wp.transpose(E) * A * E
         B = wp.transpose(E) * B * E
         D = wp.transpose(E) * D * E
-        i = s[0].whole.place[g.a, w]
-        j = s[0].whole.place[g.b, w]
+        i = s[0].block.place[g.a, w]
+        j = s[0].block.place[g.b, w]
         one = real(1.0)
         if i >= 0:
             add_pair(s, i, i, g.c_a, g.c_a, A, B, D, one, w)
@@ -313,7 +322,7 @@ def assemble(s: wp.array(dtype=Step), count: int, w: int):
 
 
 @wp.func
-def factor(
+def factor_block_matrix(
     H: wp.array2d(dtype=real), base: wp.array2d(dtype=wp.int32), lead: wp.array2d(dtype=wp.int32), count: int, w: int
 ) -> bool:  # fmt: skip
     """H = L Lᵀ in its place, the diagonal inverted; false where it is not positive."""
@@ -335,10 +344,10 @@ def factor(
 
 
 @wp.func
-def substitute(
+def substitute_block_matrix(
     H: wp.array2d(dtype=real), base: wp.array2d(dtype=wp.int32), lead: wp.array2d(dtype=wp.int32), x: wp.array2d(dtype=real),
     count: int, w: int,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """x ← (L Lᵀ)⁻¹ x."""
     n = 6 * count
     for i in range(n):
@@ -360,25 +369,25 @@ def substitute(
 
 
 @wp.func
-def change_of(s: wp.array(dtype=Step), b: int, w: int):
+def change_of(s: wp.array(dtype=Step), b: int, w: int) -> tuple[vec3, vec3]:
     """ΔV of a body: velocity and spin."""
-    at = 6 * s[0].whole.place[b, w]
+    at = 6 * s[0].block.place[b, w]
     v = vec3(real(0.0))
     o = vec3(real(0.0))
     if at >= 0:
-        v = vec3(s[0].whole.x[at, w], s[0].whole.x[at + 1, w], s[0].whole.x[at + 2, w])
-        o = vec3(s[0].whole.x[at + 3, w], s[0].whole.x[at + 4, w], s[0].whole.x[at + 5, w])
+        v = vec3(s[0].block.x[at, w], s[0].block.x[at + 1, w], s[0].block.x[at + 2, w])
+        o = vec3(s[0].block.x[at + 3, w], s[0].block.x[at + 4, w], s[0].block.x[at + 5, w])
     return v, o
 
 
 @wp.func
-def add_force(s: wp.array(dtype=Step), b: int, w: int, sign: real, P: vec3, L: vec3):
+def add_force(s: wp.array(dtype=Step), b: int, w: int, sign: real, P: vec3, L: vec3) -> None:
     """To the right-hand side."""
-    at = 6 * s[0].whole.place[b, w]
+    at = 6 * s[0].block.place[b, w]
     if at >= 0:
         for k in range(3):
-            s[0].whole.x[at + k, w] = s[0].whole.x[at + k, w] + sign * P[k]
-            s[0].whole.x[at + 3 + k, w] = s[0].whole.x[at + 3 + k, w] + sign * L[k]
+            s[0].block.x[at + k, w] = s[0].block.x[at + k, w] + sign * P[k]
+            s[0].block.x[at + 3 + k, w] = s[0].block.x[at + 3 + k, w] + sign * L[k]
 
 
 @wp.func
@@ -394,7 +403,7 @@ def slid(p: vec3, a: real, b: real) -> vec3:
 
 
 @wp.func
-def put_in_cones(s: wp.array(dtype=Step), w: int):
+def project_on_cones(s: wp.array(dtype=Step), w: int) -> None:
     """No point pulls, none holds by more than friction can."""
     for k in range(s[0].touch.patches[w]):
         if s[0].touch.patch[k, w].rests == 1:
@@ -417,7 +426,7 @@ def put_in_cones(s: wp.array(dtype=Step), w: int):
 
 
 @wp.func
-def pull(s: wp.array(dtype=Step), k: int, w: int, moved: int):
+def pull(s: wp.array(dtype=Step), k: int, w: int, moved: int) -> tuple[vec3, vec3]:
     """−ρ (u + bias) of the points of patch k, as a force and a torque; with `moved`, after ΔV, and the points take it."""
     twist = s[0].solves[VELOCITIES].twist
     g = s[0].touch.patch[k, w]
@@ -437,16 +446,16 @@ def pull(s: wp.array(dtype=Step), k: int, w: int, moved: int):
     F = vec3(real(0.0))
     T = vec3(real(0.0))
     for i in range(g.first, g.first + g.size):
-        rho = weights(s, i, w)
+        rho = row_weights(s, i, w)
         row = s[0].touch.row[i, w]
         p = s[0].touch.p[i, w]
         u = U + wp.cross(O, row.d)
         f = vec3(-rho[0] * (u[0] + row.bias + row.soft * p[0]), -rho[1] * u[1], -rho[2] * u[2])
         if moved == 1:
             new = vec3(p[0] + f[0], p[1], p[2])
-            if s[0].touch.mode[i, w] == HOLDS:
+            if s[0].touch.mode[i, w] == POINT_HOLDS:
                 new = vec3(p[0] + f[0], p[1] + f[1] / row.mu[0], p[2] + f[2] / row.mu[1])
-            elif s[0].touch.mode[i, w] == SLIDES:
+            elif s[0].touch.mode[i, w] == POINT_SLIDES:
                 new = slid(new, row.G[3] * row.mu[0] * u[1], row.G[3] * row.mu[1] * u[2])
             s[0].touch.p[i, w] = new
             f = unscaled(new - p, row.mu)
@@ -456,11 +465,11 @@ def pull(s: wp.array(dtype=Step), k: int, w: int, moved: int):
 
 
 @wp.func
-def correct(s: wp.array(dtype=Step), count: int, w: int):
+def correct(s: wp.array(dtype=Step), count: int, w: int) -> None:
     """One solve with the factor at hand."""
     twist = s[0].solves[VELOCITIES].twist
     for i in range(6 * count):
-        s[0].whole.x[i, w] = real(0.0)
+        s[0].block.x[i, w] = real(0.0)
     for k in range(s[0].touch.patches[w]):
         if s[0].touch.patch[k, w].rests == 0:
             g = s[0].touch.patch[k, w]
@@ -469,7 +478,7 @@ def correct(s: wp.array(dtype=Step), count: int, w: int):
             L = from_axes(g.n, g.t1, g.t2, T)
             add_force(s, g.a, w, real(-1.0), P, L + wp.cross(g.c_a, P))
             add_force(s, g.b, w, real(1.0), P, L + wp.cross(g.c_b, P))
-    substitute(s[0].whole.H, s[0].whole.base, s[0].whole.lead, s[0].whole.x, count, w)
+    substitute_block_matrix(s[0].block.H, s[0].block.base, s[0].block.lead, s[0].block.x, count, w)
     for k in range(s[0].touch.patches[w]):  # impulses first: velocities are those of before until all are known
         if s[0].touch.patch[k, w].rests == 0:
             F, T = pull(s, k, w, 1)
@@ -481,25 +490,25 @@ def correct(s: wp.array(dtype=Step), count: int, w: int):
 
 
 @wp.func
-def solve_whole(s: wp.array(dtype=Step), w: int, times: int) -> int:
+def solve_block_contact(s: wp.array(dtype=Step), w: int, times: int) -> int:
     """All points at once, about the impulses of now; returns how often now, or −1 where it cannot be or costs too much."""
     count = put_in_line(s, w)
-    if not lay_out(s, count, w):
+    if not lay_out_matrix(s, count, w):
         return -1
     slides = judge_points(s, w)
-    assemble(s, count, w)
-    if not factor(s[0].whole.H, s[0].whole.base, s[0].whole.lead, count, w):
+    assemble_block_matrix(s, count, w)
+    if not factor_block_matrix(s[0].block.H, s[0].block.base, s[0].block.lead, count, w):
         return -1
-    for _again in range(FOLLOWS):
+    for _again in range(FRICTION_UPDATES):
         correct(s, count, w)
         if slides == 0:
             break
-    put_in_cones(s, w)
+    project_on_cones(s, w)
     return times + 1
 
 
 @wp.func
-def help_sweeps(s: wp.array(dtype=Step), w: int, done: int, times: int, largest: real, goal: real):
+def help_sweeps(s: wp.array(dtype=Step), w: int, done: int, times: int, largest: real, goal: real) -> tuple[int, real]:
     """After a sweep: solve for all at once, if its goal is not met and it is time to, or drop what that led to.
 
     done: sweeps before this one; times: how often it was done, −1: not any more; largest: its change. Returns these of now.
@@ -507,16 +516,16 @@ def help_sweeps(s: wp.array(dtype=Step), w: int, done: int, times: int, largest:
     if times > 0 and largest <= goal and ran_wild(s, w):
         put_back_points(s, w, 1)
         return -1, real(4.0) * goal
-    since = done - (LATE - 1)
-    if times < 0 or since < 0 or since % APART != 0 or largest <= goal:
+    since = done - (SWEEPS_BEFORE - 1)
+    if times < 0 or since < 0 or since % SWEEPS_BETWEEN != 0 or largest <= goal:
         return times, largest
-    if since == APART * TIMES:
+    if since == SWEEPS_BETWEEN * MOST_BLOCK_SOLVES:
         if times > 0:
             put_back_points(s, w, 1)
         return -1, largest
     if times == 0:
-        keep_points(s, w)
-    now = solve_whole(s, w, times)
+        save_points(s, w)
+    now = solve_block_contact(s, w, times)
     if now < 0 and times > 0:
         put_back_points(s, w, 1)
     return now, largest

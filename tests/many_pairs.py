@@ -8,43 +8,14 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.collision.data import KINDS, Collision, Polytope, ShapeTable, Solid, mat43, vec4
+from sharnir.collision.collider import CORNERS, FACES, RIM
+from sharnir.collision.data import KINDS, Collision, Polytope, ShapeTable, mat43, vec4
 from sharnir.collision.pairs import manifold
 from sharnir.collision.primitives import Part
-from sharnir.core.spatial import matrix
+from sharnir.collision.queries import Placed, placed_solid
 from sharnir.core.types import alone, inline_less, np_real, quat, real, vec3
 
 inline_less("sharnir.collision_many")
-
-CORNERS, FACES, RIM = 96, 192, 64
-"""Room of the generic pair's polytope."""
-
-
-@wp.struct
-class Placed:
-    """Shapes and their poses, one a row."""
-
-    kind: wp.array(dtype=wp.int32)
-    size: wp.array(dtype=vec3)
-    radius: wp.array(dtype=real)
-    first: wp.array(dtype=wp.int32)
-    length: wp.array(dtype=wp.int32)
-    position: wp.array(dtype=vec3)
-    rotation: wp.array(dtype=quat)
-
-
-@wp.func
-def placed_solid(s: Placed, i: int) -> Solid:
-    """Row i."""
-    out = Solid()
-    out.kind = s.kind[i]
-    out.size = s.size[i]
-    out.radius = s.radius[i]
-    out.x = s.position[i]
-    out.R = matrix(s.rotation[i])
-    out.first = s.first[i]
-    out.length = s.length[i]
-    return out
 
 
 @wp.kernel(module="sharnir.collision_many", enable_backward=False)
