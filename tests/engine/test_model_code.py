@@ -79,7 +79,7 @@ def test_both_forms_make_the_same_steps(name: str) -> None:
             commanded(sim, k)
         for _ in range(10):
             reports = [sim.step() for sim in sims]
-            assert reports[0].converged and reports[1].converged
+            assert reports[0].converged == reports[1].converged, f"{reports}"
             left += steps_left(sims[1])
         a, b = (np.asarray(sim.state.position.numpy()) for sim in sims)
         assert np.abs(a - b).max() < 1e-8, f"after {10 * (k + 1)} steps"

@@ -247,8 +247,8 @@ class SlotRows(LawRows):
 
     # ---- closures
 
-    resting = property(lambda self: bool(self.tree.rests))  # type: ignore[assignment]
-    closing = property(lambda self: bool(self.tree.closing))  # type: ignore[assignment]
+    resting = property(lambda self: bool(self.tree.rests))
+    closing = property(lambda self: bool(self.tree.closing))
     by_left = False  # type: ignore[assignment]
 
     def when(self, condition: Any) -> Iterator[None]:
