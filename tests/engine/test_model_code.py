@@ -109,6 +109,24 @@ def test_what_the_code_is_not_written_for_is_left_to_the_other_form() -> None:
     assert left[20:30] == [1] * 10, "steps with a disabled joint are left"
 
 
+@pytest.mark.usefixtures("unoptimized")
+def test_worlds_that_fall_asleep_and_are_woken() -> None:
+    """Three worlds at different heights come to rest, sleep, and one of them is pushed."""
+    sims = [sh.Simulation(walker(3), 4e-3, solver="direct", specialize=how, worlds=3) for how in (False, True)]
+    for k in range(45):
+        for sim in sims:
+            if k == 0:
+                sim.body("trunk").velocity = np.array([[0, 0, 0], [0, 0, 0.3], [0, 0, 0.6]])
+            if k == 40:
+                sim.body("trunk").velocity = np.array([[0, 0, 0], [0.2, 0, 0], [0, 0, 0]])
+            sim.step(10)
+        if k >= 39:
+            sleepers = [np.asarray(sim.state.asleep.numpy())[1:].all(0).tolist() for sim in sims]
+            assert sleepers == 2 * [[True, k < 40, True]]
+    a, b = (np.asarray(sim.state.position.numpy()) for sim in sims)
+    assert np.abs(a - b).max() < 1e-7
+
+
 def steps_left(sim: sh.Simulation) -> int:
     """Steps that the code for the model left in the last step."""
     return int(sim.solver._trees._left_over.numpy()[0])

@@ -123,12 +123,7 @@ class SolverDirect(TreeSolver):
         """Refuse, by name, to specialize what cannot be."""
         m, control = self.model, self.model.control()
         why = ""
-        if m.collision is not None and self._trees is not None and not self._trees.closures and m.ropes is None:
-            from sharnir.engine.direct.trees import materials_of
-            from sharnir.engine.tree.model_code import refusal as refused
-
-            why = refused(self._trees.plan, materials_of(m))
-        elif m.ropes is not None:
+        if m.ropes is not None:
             why = f"rope {next(iter(m.ropes.names))!r} hangs on bodies"
         elif self._trees is None or self._trees.closures:
             plan = Plan(m)
@@ -138,7 +133,9 @@ class SolverDirect(TreeSolver):
         else:
             why = refusal(self._trees.plan, self._trees.closures, control)
         if why:
-            allowed = "trees of joints without contact, ropes, loops, gears or springs between bodies"
+            allowed = (
+                "trees of joints that touch nothing or what does not move, without ropes, loops, gears or springs between bodies"
+            )
             raise SimulationError(f"Simulation: specialize=True: {why}; allowed: {allowed}; leave it out for the generic form")
 
     @property

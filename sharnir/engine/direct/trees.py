@@ -58,7 +58,13 @@ def refusal(plan: Plan, closures: Sequence[Any], control: Control, most: int = M
     m, places = plan.model, plan.places
     names = list(m.joint_names)
     if m.collision is not None:
-        return "bodies touch"
+        from sharnir.engine.tree.model_code import refusal as contacts_refused
+
+        why = contacts_refused(plan, materials_of(m))
+        if why:
+            return why
+        if m.casts or m.cable_names:
+            return "there are cables or raycast wheels"
     if m.ropes is not None:
         return f"rope {next(iter(m.ropes.names))!r} hangs on bodies"
     if closures:
@@ -355,15 +361,12 @@ class Trees:
 
     def _bind_model(self, t: Any, control: Control, ints: Any) -> None:
         """Code for this model, which makes those steps with contact that it can."""
-        from sharnir.engine.tree.model_code import ModelCode, refusal
-
-        m, asked = self.model, self.solver.specialize
+        m = self.model
         t.by_model = 0
-        if asked is None:
-            alone = not self.closures and m.ropes is None and wp.get_device(m.device).is_cuda
-            asked = alone and not refusal(self.plan, materials_of(m))
-        if not asked:
+        if not self._has_own_code(control):
             return
+        from sharnir.engine.tree.model_code import ModelCode
+
         code = ModelCode(self.plan, m, control, materials_of(m), bool(wp.get_device(m.device).is_cuda))
         t.by_model, t.slots, t.model_kind = 1, len(code.slot_kinds), ints(code.kinds)
         t.slot_kind, t.slot_axis = ints(code.slot_kinds), ints(code.slot_axes)
@@ -427,9 +430,11 @@ class Trees:
     # ---- specialized code ----------------------------------------------------------------------------------------------------
 
     def _is_specialized(self, control: Control) -> bool:
+        return self.model.collision is None and self._has_own_code(control)  # for contact see `_bind_model`
+
+    def _has_own_code(self, control: Control) -> bool:
+        """Whether code is written for the model."""
         asked = self.solver.specialize
-        if self.model.collision is not None:  # see `_bind_model`
-            return False
         if asked is None:
             return wp.get_device(self.model.device).is_cuda and not refusal(self.plan, self.closures, control, LARGEST)
         return bool(asked)
