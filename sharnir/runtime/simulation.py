@@ -98,7 +98,8 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         tolerances: how exactly each step is solved, and in how many iterations; chosen for the scene if None (`Tolerances`).
         precision: "single" or "double": raises an error if this process computes in the other one (see `set_precision`).
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
-        specialize: whether the steps of trees are compiled for this model (`SolverDirect`); None: on a GPU, where that can be.
+        specialize: whether the steps of trees, with contact or without, are compiled for this model (`SolverDirect`); None: on a
+            GPU, where that can be.
     """
 
     __slots__ = (
