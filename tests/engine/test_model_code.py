@@ -145,17 +145,30 @@ def test_equal_branches_are_found() -> None:
     assert other.members == {1: [[1, 2], [3, 4]]}, "a leg that differs in what has to be equal is none of them"
 
 
-@pytest.mark.parametrize(("change", "words"), [
-    (lambda scene: scene.add_body("ball", sh.Sphere(0.1), mass=1, position=(3, 0, 1), material=sh.Material(rolling=0.01)),
-     "rolling or torsional friction"),
-    (lambda scene: [scene.add_body(f"box {k}", sh.Box(0.1, 0.1, 0.1), mass=1, position=(3 + k, 0, 1)) for k in range(7)],
-     "28 points; at most 24"),
-])  # fmt: skip
+def rolls(scene: sh.Scene) -> None:
+    scene.add_body("ball", sh.Sphere(0.1), mass=1, position=(3, 0, 1), material=sh.Material(rolling=0.01))
+
+
+def many_boxes(scene: sh.Scene) -> None:
+    for k in range(7):
+        scene.add_body(f"box {k}", sh.Box(0.1, 0.1, 0.1), mass=1, position=(3 + k, 0, 1))
+
+
+def stiff_neck(scene: sh.Scene) -> None:
+    scene.add_body("head", sh.Sphere(0.1), mass=1, position=(3, 0, 1))
+    scene.add_joint("neck", sh.Spherical(friction=0.1), scene.world, "head", position=(3, 0, 1.2))
+
+
+REFUSED = [(rolls, "rolling or torsional friction"), (many_boxes, "28 points; at most 24"),
+           (stiff_neck, "'neck' has a law on axes that are solved together")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "words"), REFUSED)
 def test_what_has_no_code_is_refused_by_name(change: Any, words: str) -> None:
     scene = sh.Scene()
     scene.add_ground()
     change(scene)
     model = scene.build()
-    assert words in refusal(Plan(model), materials_of(model))
+    assert words in refusal(Plan(model), materials_of(model), model.control())
     with pytest.raises(SimulationError, match=words):
         sh.Simulation(scene, 1e-3, solver="direct", specialize=True)

@@ -60,7 +60,7 @@ def refusal(plan: Plan, closures: Sequence[Any], control: Control, most: int = M
     if m.collision is not None:
         from sharnir.engine.tree.model_code import refusal as contacts_refused
 
-        why = contacts_refused(plan, materials_of(m))
+        why = contacts_refused(plan, materials_of(m), control)
         if why:
             return why
         if m.casts or m.cable_names:

@@ -96,7 +96,7 @@ KEPT_AT = offsets(WORK)
 
 
 def points_of_links(plan: Plan) -> list[int]:
-    """For how many points with what does not move every link has room; −1 for one that may touch what moves as well."""
+    """For how many points of contact with what does not move every link has room."""
     shapes = plan.model.collision.shapes
     fixed = [s for s in shapes if s.body not in plan.link_of]
     rough = any(s.part.kind in ("mesh", "heights") for s in fixed)
@@ -108,12 +108,14 @@ def points_of_links(plan: Plan) -> list[int]:
     return out
 
 
-def refusal(plan: Plan, materials: list[Any]) -> str:
+def refusal(plan: Plan, materials: list[Any], control: Any) -> str:
     """Why contacts of a model have no code for it alone; "" if they can have."""
-    names = list(plan.model.joint_names)
+    names, acts = list(plan.model.joint_names), control.acts.numpy()
     for p in plan.places:
         if p.kind not in JOINTS:
             return f"joint {names[p.joint]!r} has several axes with laws" if p.joint >= 0 else "a body has a prescribed motion"
+        if p.kind == BALL and p.joint >= 0 and acts[p.joint].any():
+            return f"joint {names[p.joint]!r} has a law on axes that are solved together"
     if any(m.rolling or m.torsion for m in materials):
         return "a material has rolling or torsional friction"
     if plan.model.collision.belts:
