@@ -171,14 +171,19 @@ def compile_quickly(module: str) -> None:
     wp.set_module_options({"cpu_compiler_flags": QUICK_FLAGS, "optimization_level": 2}, module=module)
 
 
-def trimmed_module(module: str, absent: Absent) -> None:
-    """Declare a module of kernels for scenes that do not have some things, compiled quickly (`copied`)."""
+def leave_out_of(module: str, absent: Absent) -> None:
+    """Declare a module of kernels for scenes that do not have some things."""
     options = dict(MODULE_OPTIONS)
     if hasattr(wp, "ModuleBuildOptions"):
         text = absent.key + RULES + PREAMBLE
         options["extra_build_options"] = wp.ModuleBuildOptions(extra_cpu_preamble=text, extra_cuda_preamble=text)
         leave_out(module, absent)
     wp.set_module_options(options, module=module)
+
+
+def trimmed_module(module: str, absent: Absent) -> None:
+    """The same of one that is compiled quickly (`copied`)."""
+    leave_out_of(module, absent)
     compile_quickly(module)
 
 
