@@ -115,6 +115,8 @@ def _quiet() -> None:
 
 def _find(file: str, name: str, index: int | None) -> Any:
     """The kernel that a line of KERNELS names, or what it names makes."""
+    if file.startswith("engine.sequential."):  # its modules have kernels of several files
+        import_module("sharnir.engine.sequential.solver")
     found = getattr(import_module(f"sharnir.{file}"), name)
     if index is None:
         return found() if isfunction(found) else found
