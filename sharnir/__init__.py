@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from sharnir.study.run import run_study
     from sharnir.trainer.loop import RealTime
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "ArgumentError", "Battery", "Box", "Capsule", "Cardan", "Collider", "Comparison", "Compound", "Cone", "ContactPoints",

@@ -93,6 +93,9 @@ class Spelled:
     if not TYPE_CHECKING:  # or every word would be right
 
         def __getattr__(self, name):
+            known = getattr(type(self), name, None)
+            if isinstance(known, property) and known.fget is not None:  # what it does has failed: that error is the one to see
+                return known.fget(self)
             raise AttributeError(_no_such(self, name))
 
 

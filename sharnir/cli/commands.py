@@ -17,7 +17,7 @@ import numpy as np
 import sharnir
 from sharnir.cli import examples
 from sharnir.cli.subjects import is_scene_file, made, own, recorded, values_of
-from sharnir.cli.warmup import DEMO, compile_ahead, compile_all
+from sharnir.cli.warmup import DEMO, DEMO_MACHINE, compile_ahead, compile_all
 from sharnir.core.misspellings import meant
 from sharnir.core.spatial import quat_conjugate, quat_rotate
 from sharnir.core.strided import of_first
@@ -412,17 +412,19 @@ def demo(out: Path) -> int:
         f"largest joint gap {run.gap:.1e} m"
         for sim, run in ((door, door_run), (chain, chain_run))
     ]
-    written = [
+    pictures = [
         plots.door(out / "door.png", np.array(door_run.time), angle, speed, example.PUSH, subtitles[0]),
         plots.chain(
             out / "chain.png", np.array(chain_run.time), np.array(chain_run.values), np.array(chain_run.kinetic),
             np.array(chain_run.potential), subtitles[1],
         ),
     ]  # fmt: skip
-    written.append(_machine(out / "machine.html"))
-    for path in written:
+    for path in pictures:
         _say(f"wrote {path}")
-    _say(f"open {written[-1]} by a double click: a machine at work, to look at from all sides and to scrub")
+    compile_ahead(DEMO_MACHINE)
+    page = _machine(out / "machine.html")
+    _say(f"wrote {page}")
+    _say(f"open {page} by a double click: a machine at work, to look at from all sides and to scrub")
     return 0
 
 

@@ -47,11 +47,16 @@ RARE_KERNELS: tuple[tuple[str, str, int | None], ...] = (("engine.direct.energy.
 """As above: what only scenes with contacts beside ropes take from the direct solver."""
 
 DEMO: tuple[tuple[str, str, int | None], ...] = (
-    ("engine.sequential.patches", "prepare_points", None), ("engine.sequential.begin", "predict", None),
-    ("engine.tree.generic", "module_kernel", 0), ("collision.collide", "collide_all", None),
-    ("engine.guard", "GUARD_OF_CONTACT", None), ("engine.guard", "JOINTED", None), ("model.kinematics", "read_joints", None),
+    ("engine.tree.generic", "module_kernel", 0), ("engine.sequential.begin", "predict", None),
+    ("engine.guard", "JOINTED", None), ("model.kinematics", "read_joints", None),
 )  # fmt: skip
-"""As above: those of the demonstration."""
+"""As above: those of the demonstration's first pictures."""
+
+DEMO_MACHINE: tuple[tuple[str, str, int | None], ...] = (
+    ("engine.sequential.patches", "prepare_points", None), ("collision.collide", "collide_all", None),
+    ("engine.guard", "GUARD_OF_CONTACT", None),
+)  # fmt: skip
+"""As above: those that its machine needs, too."""
 
 SCENES = ("sequential", "direct", "limits", "rope")
 """Small scenes whose first step needs what is left: solvers, or a rope. Modules of two of them stand above, to be made once."""
@@ -115,6 +120,8 @@ def _quiet() -> None:
 
 def _find(file: str, name: str, index: int | None) -> Any:
     """The kernel that a line of KERNELS names, or what it names makes."""
+    if file.startswith("engine.sequential."):  # its modules have kernels of several files
+        import_module("sharnir.engine.sequential.solver")
     found = getattr(import_module(f"sharnir.{file}"), name)
     if index is None:
         return found() if isfunction(found) else found

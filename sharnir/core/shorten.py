@@ -20,7 +20,7 @@ import warp as wp
 
 from sharnir.core.lazy_source import OURS
 
-RULES = "// shortened, 1\n"
+RULES = "// shortened, 2\n"
 """Part of the code of our modules, and so of the key under which compiled forms are cached: to be counted up with the rules."""
 _MACROS = "\n// avoid namespacing of float type"  # which Warp defines after all headers
 _VIEW = """
@@ -41,6 +41,9 @@ _ARGUMENT = re.compile(r"^    (wp::array_t<.*>|\w+) (var_\w+[,)])", re.M)
 _GIVEN = re.compile(r"^    (wp::array_t<.*>|\w+) (var_\w+ = _wp_args->\w+;)", re.M)
 _TWICE = re.compile(r"^    const bool wp_linear_contiguous = .*\n    if \(wp_linear_contiguous\)\n.*\n    else\n    (.*\n)", re.M)
 _BODY = re.compile(r"^ +//---------\n +// primal vars\n(.*?)^ +//---------\n +// forward\n(.*?)^(?=\}| {4}\}\n\})", re.M | re.S)
+_FUNCTION = re.compile(r"^static ([^\n(]+\(\n(?:    [^\n]+\n)+\{)(.*?)^\}$", re.M | re.S)
+_APART = "#ifdef __CUDA_ARCH__\n#define sharnir_apart\n#else\n#define sharnir_apart __attribute__((noinline))\n#endif\n"
+LONG = 20  # lines of a function that stays one on a CPU, one that holds all others takes longer to compile
 _NAME = re.compile(r"\bvar_\w+")
 _DECLARED = re.compile(r"^ +(const )?(.+?) (var_\d+)(?: = (.*))?;$")
 _SET = re.compile(r"^( +)(var_\d+) = (.*);$")
@@ -53,8 +56,8 @@ _SCALARS = ("wp::int32", "wp::float64", "wp::float32")
 _LOAD_OF = "wp::load((&"
 
 
-def shorten(source: str) -> str:
-    """The same code, shorter; of a module without adjoints."""
+def shorten(source: str, apart: bool = False) -> str:
+    """The same code, shorter; of a module without adjoints. `apart`: a CPU calls long functions, it does not inline them."""
     source = source.replace(_MACROS, _VIEW + _MACROS, 1) if "wp::view(" in source else source
     source = _INCREMENT.sub("", _ADJOINT.sub("", source))
     structures: dict[str, bool] = {}  # whether they are tables: made of arrays, and of other tables
@@ -68,7 +71,13 @@ def shorten(source: str) -> str:
 
     source = _HEAD.sub(lambda head: _ARGUMENT.sub(by_reference, head[0]), source)
     source = _TWICE.sub(r"\1", _GIVEN.sub(by_reference, source))
-    return _BODY.sub(lambda body: _Body(body[1], body[2], tables).text(), source)
+    source = _BODY.sub(lambda body: _Body(body[1], body[2], tables).text(), source)
+    return _FUNCTION.sub(_stay_apart, source.replace(_MACROS, "\n" + _APART + _MACROS, 1)) if apart else source
+
+
+def _stay_apart(function: re.Match[str]) -> str:
+    """A function, which stays one on a CPU if it is long."""
+    return f"static sharnir_apart {function[1]}{function[2]}}}" if function[2].count("\n") > LONG else function[0]
 
 
 class _Body:
@@ -168,6 +177,8 @@ def shorten_ours() -> None:
         source: str = write(self, device)
         ours = str(getattr(self.module, "name", "")).startswith(OURS)
         adjoints = any(getattr(kernel.adj, "used_by_backward_kernel", True) for kernel in self.kernels)
-        return source if adjoints or not ours else shorten(source)
+        if adjoints or not ours:
+            return source
+        return shorten(source, "-O1" in str(self.module.options.get("cpu_compiler_flags", "")))
 
     builder.codegen = codegen

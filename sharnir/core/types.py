@@ -171,14 +171,19 @@ def compile_quickly(module: str) -> None:
     wp.set_module_options({"cpu_compiler_flags": QUICK_FLAGS, "optimization_level": 2}, module=module)
 
 
-def trimmed_module(module: str, absent: Absent) -> None:
-    """Declare a module of kernels for scenes that do not have some things, compiled quickly (`copied`)."""
+def leave_out_of(module: str, absent: Absent) -> None:
+    """Declare a module of kernels for scenes that do not have some things."""
     options = dict(MODULE_OPTIONS)
     if hasattr(wp, "ModuleBuildOptions"):
         text = absent.key + RULES + PREAMBLE
         options["extra_build_options"] = wp.ModuleBuildOptions(extra_cpu_preamble=text, extra_cuda_preamble=text)
         leave_out(module, absent)
     wp.set_module_options(options, module=module)
+
+
+def trimmed_module(module: str, absent: Absent) -> None:
+    """The same of one that is compiled quickly (`copied`)."""
+    leave_out_of(module, absent)
     compile_quickly(module)
 
 
@@ -208,17 +213,43 @@ def loaded_folders(device: str) -> set[str]:
     return {folder for (where, _), folder in _loaded.items() if where == device}
 
 
+GROUPS = {"poses": ("kinematics",), "checks": ("guard",), "collisions": ("collision",)}
+STEPS = ("bodies", "contact", "energy", "impulse", "rope", "tree")
+_planned: dict[str, bool] = {}  # groups of kernels that a simulation needs, and whether they were asked for
+
+
+def plan_groups(contact: bool) -> None:
+    """Say which groups of kernels a simulation is going to load, for the line that tells of a compile."""
+    _planned.clear()
+    _planned.update(dict.fromkeys(["poses", "checks", *(["collisions"] if contact else []), "steps"], False))
+
+
+def groups_of(modules: Iterable[Any]) -> str:
+    """What modules are for, and how many groups of the simulation were asked for with them: "steps (3 of 3)"."""
+    names = []
+    for module in modules:
+        short = str(module.name).removeprefix("sharnir.")
+        group = next((group for group, starts in GROUPS.items() if short.startswith(starts)), None)
+        name = group or ("steps" if short.startswith(STEPS) else short.replace("_", " "))
+        names += [name] if name not in names else []
+    _planned.update(dict.fromkeys(set(names) & set(_planned), True))
+    counted = f" ({sum(_planned.values())} of {len(_planned)})" if set(names) & set(_planned) else ""
+    return " and ".join(names) + counted
+
+
 def load_modules(modules: Iterable[Any], device: Any) -> float:
     """Compile or load Warp modules for a device; returns the seconds it took.
 
     A cached module loads in milliseconds and nothing is said; a compile shows a line on stderr that counts the seconds. What was
     loaded before costs nothing, and what has begun is waited for.
     """
-    started = time.perf_counter()
+    started, modules = time.perf_counter(), list(modules)
     wanted = {(str(device), module): module for module in modules if (str(device), module) not in _loaded}
     if not wanted:
+        groups_of(modules)
         return 0.0
     done = threading.Event()
+    what = f"kernels for {device}: {groups_of(wanted.values())}"
 
     def tell() -> None:
         if done.wait(0.8):
@@ -228,13 +259,13 @@ def load_modules(modules: Iterable[Any], device: Any) -> float:
             sys.stderr.write(f"sharnir: {refusal()}\n")
         while True:
             seconds = time.perf_counter() - started
-            line = f"sharnir: compiling kernels for {device}, once; the result is cached on disk … {seconds:.0f} s"
+            line = f"sharnir: compiling {what}, only once, later runs read them from disk … {seconds:.0f} s"
             sys.stderr.write(f"\r{line}" if live else f"{line}\n")
             sys.stderr.flush()
             if done.wait(1.0 if live else 10.0):
                 break
         seconds = time.perf_counter() - started
-        sys.stderr.write(("\r" if live else "") + f"sharnir: kernels for {device} compiled in {seconds:.1f} s" + " " * 24 + "\n")
+        sys.stderr.write(("\r" if live else "") + f"sharnir: compiled {what} in {seconds:.1f} s" + " " * 48 * live + "\n")
         sys.stderr.flush()
 
     teller = threading.Thread(target=tell, daemon=True)

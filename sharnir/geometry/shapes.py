@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -558,6 +559,8 @@ def _load_surface(source: str | PathLike[str] | tuple[ArrayLike, ArrayLike]) -> 
     trimesh = _trimesh()
     if isinstance(source, (str, PathLike)):
         name = f"Mesh {str(source)!r}"
+        if not Path(source).is_file():
+            raise SceneError(f"{name}: no such file")
         try:
             return name, trimesh.load_mesh(str(source))
         except Exception as error:  # every file format fails in its own way

@@ -196,6 +196,20 @@ class Log(Values, Observer):
     def __repr__(self) -> str:
         return f"<log of {len(self._times)} times: {', '.join(self.names)}>"
 
+    def __getitem__(self, name: str) -> np.ndarray:
+        self._check_begun()
+        return super().__getitem__(name)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """See `Values.columns`."""
+        self._check_begun()
+        return super().columns()
+
+    def _check_begun(self) -> None:
+        """A log that was never entered has not even the values of its start."""
+        if not self._times:
+            raise SimulationError("record: nothing was recorded; write `with sim.record(…) as log:` and make the steps inside it")
+
     def take(self) -> None:
         """Take the values of now."""
         self._times.append(self._sim.time)

@@ -23,6 +23,7 @@ from sharnir.core.precision import check_precision
 from sharnir.core.reading import Reading
 from sharnir.core.renamed import Former
 from sharnir.core.strided import columns
+from sharnir.core.types import plan_groups
 from sharnir.core.world_reset import Image
 from sharnir.engine.articulated.solver import TreeSolver
 from sharnir.engine.base import Report
@@ -159,6 +160,7 @@ class Simulation(Bound, ArrayAccess, ContactAccess, InputAccess, WindAccess, Che
         if dt >= LONG_STEP:
             words = f"Simulation: dt = {dt:g} s is long for a step; are milliseconds meant? dt={dt / 1000:g} has it"
             warnings.warn(words, SceneWarning, stacklevel=callers_level())
+        plan_groups(scene.touch.on if isinstance(scene, Scene) else scene.collision is not None)
         try:
             with LOCK:
                 if isinstance(scene, Scene):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
+from sharnir.errors import Spelled
 
 
 def pendulum():
@@ -219,3 +220,13 @@ def test_degrees_and_quaternions_in_another_order_are_told():
         scene.add_joint("j", sh.Revolute("y", limit=(-90, 90)), "world", "b", position=(0, 0, 0))
     with pytest.warns(sh.SceneWarning, match=r"half a turn about x: quaternions are \(x, y, z, w\)"):
         sh.Scene().add_body("b", sh.Sphere(0.1), mass=1.0, rotation=(1, 0, 0, 0))
+
+
+def test_an_error_inside_a_property_is_not_taken_for_a_misspelling():
+    class Thing(Spelled):
+        @property
+        def size(self):
+            raise AttributeError("deep inside")
+
+    with pytest.raises(AttributeError, match="deep inside"):
+        _ = Thing().size

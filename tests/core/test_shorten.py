@@ -133,3 +133,14 @@ def test_an_element_is_read_where_its_index_is_the_same(between, read):
 def test_what_looks_different_is_left_alone():
     strange = BODY.replace("wp::load", "wp::fetch").replace("// primal vars", "// variables").replace("static ", "")
     assert shorten(strange) == strange
+
+
+def test_on_a_cpu_long_functions_stay_functions_where_little_is_inlined():
+    source = (
+        "static void short_0(\n    int a)\n{\n    f(a);\n}\n\nstatic int long_0(\n    int a)\n{\n" + "    f(a);\n" * 30 + "}\n"
+    )
+    assert shorten(source) == source
+    out = shorten(source, apart=True)
+    assert "static void short_0(" in out
+    assert "static sharnir_apart int long_0(" in out
+    assert out.replace("sharnir_apart ", "") == source

@@ -157,6 +157,7 @@ RUNNING = {
     "gravity is three finite numbers in m/s², got -9.81": lambda sim: assign(sim, "gravity", -9.81),
     "record: joint 'pin' has no 'angle'; allowed: anchor": lambda sim: sim.record("joint/pin.angle"),
     "record: no joint matches 'pim'; known: 'pin'": lambda sim: sim.record("joint/pim.position"),
+    "record: nothing was recorded; write `with sim.record(…) as log:`": lambda sim: sim.record("joint/pin.q")["joint/pin.q"],
     "contacts: bodies of this scene do not touch; add a ground, or Scene(contact=True)": lambda sim: sim.contacts(),
     "video: a file that ends in .gif or .mp4, got 'x.txt'": lambda sim: sim.video("x.txt"),
     "Viewer has no argument 'portt'; is 'port' meant?": lambda sim: sim.view(portt=8080),

@@ -165,6 +165,19 @@ def test_looking_neither_reads_nor_disturbs_the_motion():
     assert all(np.array_equal(one[name], other[name]) for name in one)
 
 
+def test_a_mirror_of_sequential_contact_tells_energy_and_forces():
+    scene = sh.Scene()
+    scene.add_ground()
+    scene.add_body("box", sh.Box(0.3, 0.3, 0.3), mass=1.0, position=(0, 0, 0.16))
+    sim = sh.Simulation(scene, dt=0.005, solver="sequential")
+    mirror = Mirror(sim)
+    for _ in range(30):
+        sim.step()
+        mirror.put(take(sim))
+        assert mirror.sim.energy() == sim.energy()
+    assert np.array_equal(mirror.sim.contact_force("box"), sim.contact_force("box"))
+
+
 def test_what_hands_do_acts_between_steps_of_the_loop(viewer):
     sim = viewer.sim
     with running(viewer):

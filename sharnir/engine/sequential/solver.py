@@ -230,10 +230,11 @@ class SolverSequential(Solver):
             self._bind(state, control)
         if "read" not in self._graphs:
             self._graphs["read"] = self._capture(self._read)
-        impacts = None if self.touch is None else wp.clone(self.touch.blow)
+        blow = getattr(self.touch, "blow", None)
+        impacts = wp.clone(blow) if isinstance(blow, wp.array) else None  # a mirror has numbers of another simulation there
         self._replay(self._graphs["read"], 1)
         if impacts is not None:  # those of the last step are reported until the next one is made
-            wp.copy(self.touch.blow, impacts)
+            wp.copy(blow, impacts)
 
     def begin_anew(self, state: State) -> None:
         """Begin the next step from the velocities of the pose."""
