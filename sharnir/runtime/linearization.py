@@ -70,14 +70,7 @@ class Linearizer:
         self.bound, self.asked = solver._bound, inputs
         links, self.places = dynamics.links(sim), solver._trees.plan.places
         self.n, self.states = links.nv, speed_names(sim, links)
-        rows = [(0, 0)] * self.n  # of each speed: its link, and the number there
-        self.floating: list[tuple[int, int]] = []  # links of bodies that float, and their first speed
-        for i, p in enumerate(self.places):
-            at = p.axis if p.axis >= 0 or not speeds_of(p) else int(links.v_start[links.links[links.link_of[p.body]].joint])
-            for k in range(speeds_of(p)):
-                rows[at + k] = i, (3 if speeds_of(p) == 3 else 0) + k
-            if speeds_of(p) == 6:
-                self.floating.append((i, at))
+        rows, self.floating = rows_of(self.places, links)
         given = columns_of(sim, self.places, efforts(sim, self.places) if inputs is None else inputs)
         self.inputs = tuple(name for name, *_ in given)
         count = 2 * self.n + len(given)
@@ -142,6 +135,18 @@ def at_frame(arm: np.ndarray, spin: np.ndarray) -> np.ndarray:
     return out
 
 
+def rows_of(places: Sequence[Any], links: Any) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Of each speed: its link, and the number there; and the links of bodies that float, with their first speed."""
+    rows, floating = [(0, 0)] * links.nv, []
+    for i, p in enumerate(places):
+        at = p.axis if p.axis >= 0 or not speeds_of(p) else int(links.v_start[links.links[links.link_of[p.body]].joint])
+        for k in range(speeds_of(p)):
+            rows[at + k] = i, (3 if speeds_of(p) == 3 else 0) + k
+        if speeds_of(p) == 6:
+            floating.append((i, at))
+    return rows, floating
+
+
 def speeds_of(place: Any) -> int:
     """Speeds of a link's joint."""
     from sharnir.engine.tree.forest import BALL, FREE, ONE_AXIS
@@ -195,15 +200,15 @@ def columns_of(sim: Owner, places: Sequence[Any], inputs: Iterable[str]) -> list
     return out
 
 
-def check_covered(sim: Owner) -> None:
+def check_covered(sim: Owner, who: str = "linearize") -> None:
     """Refuse, by name, what the derivative does not know yet."""
     from sharnir.engine.tree.build import LOOSE_MASK
 
     m, why = sim.model, ""
     if sim.solver_name != "direct":
-        raise SimulationError(f"linearize: the solver is {sim.solver_name!r}; allowed: solver='direct'")
+        raise SimulationError(f"{who}: the solver is {sim.solver_name!r}; allowed: solver='direct'")
     if not sim._on_cpu:
-        raise SimulationError(f"linearize: the device is {m.device}; allowed: device='cpu'")
+        raise SimulationError(f"{who}: the device is {m.device}; allowed: device='cpu'")
     trees = sim.solver._trees
     if m.collision is not None:
         why = "bodies may touch; leave contact out"
@@ -236,4 +241,4 @@ def check_covered(sim: Owner) -> None:
                 why = f"laws act on several axes of joint {name!r} together"
     if why:
         allowed = "trees of joints with one axis and what acts on these, balls and bodies that float"
-        raise SimulationError(f"linearize: {why}; allowed: {allowed}")
+        raise SimulationError(f"{who}: {why}; allowed: {allowed}")

@@ -31,10 +31,10 @@ KINDS = (*USUAL, ROTOR)
 RATED = frozenset(
     ["q", "c", "s", "rotation", "position", "V", "W", "z", "zv", "zl", "u", "g", "g_old", "u_before", "lever", "axis_mean"]
     + ["com_mean", "k", "f", "n", "e", "e3", "dl", "dz", "R", "axis_w", "anchor_w", "com_w", "inertia_w", "u0", "law_b"]
-    + ["servo_b", "goal", "ratio", "given", "jump", "z_free", "push_f", "push_n", "effort", "servo_position", "servo_velocity"]
+    + ["slide", "servo_b", "goal", "ratio", "given", "jump", "z_free", "push_f", "push_n", "effort", "servo_position", "servo_velocity"]
     + ["voltage", "motor_push", "rotor", "origin"]
 )  # fields that have rates
-COLUMNS = {"column_l": "mean_axis", "column_a": "reaction_f", "columns_l": "H", "columns_a": "F3", "origin": "reaction_n"}
+COLUMNS = {"column_l": "mean_axis", "column_a": "reaction_f", "columns_l": "UL3", "columns_a": "F3", "origin": "reaction_n"}
 """What links leave on their bases, and places, stand where reports and the first gear have other things."""
 SEED = {
     "place": 6, "speed": 6, "effort": 1, "servo_position": 1, "servo_velocity": 1, "voltage": 1, "push_f": 3, "push_n": 3,
@@ -69,6 +69,8 @@ class PlainTree(LoopTree):
 class TangentTree(PlainTree):
     """Dual numbers: every place of a field in RATED has rates."""
 
+    rated = RATED
+
     def __init__(self, program: Program, second_gear: Any) -> None:
         super().__init__(program, False, False, KINDS, True, second_gear)
 
@@ -79,20 +81,28 @@ class TangentTree(PlainTree):
 
     def get(self, at: str, name: str) -> list[Any]:
         found = super().get(at, name)
-        if name not in RATED:
+        if name not in self.rated:
             return found
-        return [dual(x, self.program.read(self.rate_place(at, name, k), "reals")) for k, x in enumerate(found)]
+        return [dual(x, self.rate(self.rate_place(at, name, k))) for k, x in enumerate(found)]
 
     def put(self, at: str, name: str, x: list[Any]) -> None:
         super().put(at, name, [value_of(number) for number in x])
-        if name in RATED:
+        if name in self.rated:
             for k, number in enumerate(x):
-                self.program.write(self.rate_place(at, name, k), many(rate_of(number)))
+                self.put_rate(self.rate_place(at, name, k), rate_of(number))
+
+    def rate(self, place: str) -> Any:
+        """The rate at a place: of a number, or what the direction gives."""
+        return self.program.read(place, "reals")
+
+    def put_rate(self, place: str, rate: Any) -> None:
+        """Give a place a rate: of a number, or of a result."""
+        self.program.write(place, many(rate))
 
     def hand_on(self, at: str, fields: dict[str, Any]) -> None:
         places = [(name, k, x) for name, field in fields.items() for k, x in enumerate(numbers(field))]
         values = [(self.place("base", name, k), value_of(x)) for name, k, x in places]
-        values += [(self.rate_place("base", name, k), many(rate_of(x))) for name, k, x in places if name in RATED]
+        values += [(self.rate_place("base", name, k), many(rate_of(x))) for name, k, x in places if name in self.rated]
         p = self.program
         needs = [x for _, x in values if isinstance(x, Expression)]
         with p.block(f"if (number(own + {START['opens']}) > real(0.5)) {{{{", *needs, *needs):
@@ -118,6 +128,16 @@ class TangentTree(PlainTree):
     def when_pushed(self) -> Iterator[None]:
         yield from ()
 
+    def note_law(self, acts: Any) -> None:
+        """Whether a law acts, so that one pass is not all."""
+        self.program.write("again", self.program.read("again", "bool") | acts)
+
+    def note_change(self, old: Any, new: Any) -> None:
+        """How much a pass changes a rate of a mean speed."""
+        p, change = self.program, new - old
+        p.write("moved", p.read("moved", "reals") + change * change)
+        p.write("size", p.read("size", "reals") + new * new)
+
 
 def many(rate: Any) -> Any:
     """A rate as several, where it is known to be zero."""
@@ -127,7 +147,7 @@ def many(rate: Any) -> Any:
 def seeds(tree: TangentTree, name: str) -> list[Any]:
     """What the direction gives the link that a sweep is at."""
     at = start_of(SEED, name)
-    return [tree.program.read(f"seed({at + k})", "reals") for k in range(SEED[name])]
+    return [tree.rate(f"seed({at + k})") for k in range(SEED[name])]
 
 
 def at_rate(x: Any, rate: Any) -> Any:
@@ -166,20 +186,14 @@ def tangent(tree: TangentTree) -> None:
     for link in tree.links():
         for joint in link.joints():
             seed_place(joint, link)
-        for name in ("push_f", "push_n"):
-            setattr(link, name, vector_at(getattr(link, name), [x * (0.25 * (tree.h * tree.h)) for x in seeds(tree, name)]))
+        seed_pushes(link)
     place_links(tree)
     for link in tree.links():
         for joint in link.joints():
             seed_speeds(joint, link)
-            if isinstance(joint, OneAxis):
-                for name in ("effort", "servo_position", "servo_velocity", "voltage"):
-                    setattr(link, name, at_rate(getattr(link, name), seeds(tree, name)[0]))
+            seed_commands(joint, link)
     update_twists(tree)
-    for link in tree.links():
-        for joint in link.joints():
-            if isinstance(joint, OneAxis):
-                linearize_law(joint, link)
+    linearize_laws(tree)
     p = tree.program
     with p.block(f"for (int pass = 0; pass < {PASSES}; ++pass) {{"):
         tree.second_gear.linearize(tree, anew=False)
@@ -192,6 +206,33 @@ def tangent(tree: TangentTree) -> None:
             joint.advance(link)
     for link in tree.links():
         place(tree, link)
+    read_ends(tree)
+
+
+def seed_pushes(link: LinkView) -> None:
+    """Rates of outer forces and torques."""
+    h = link.h
+    for name in ("push_f", "push_n"):
+        setattr(link, name, vector_at(getattr(link, name), [x * (0.25 * (h * h)) for x in seeds(link.tree, name)]))
+
+
+def seed_commands(joint: Any, link: LinkView) -> None:
+    """Rates of what is commanded to an axis."""
+    if isinstance(joint, OneAxis):
+        for name in ("effort", "servo_position", "servo_velocity", "voltage"):
+            setattr(link, name, at_rate(getattr(link, name), seeds(link.tree, name)[0]))
+
+
+def linearize_laws(tree: TangentTree) -> None:
+    """Laws of all axes, in the active set of the step."""
+    for link in tree.links():
+        for joint in link.joints():
+            if isinstance(joint, OneAxis):
+                linearize_law(joint, link)
+
+
+def read_ends(tree: TangentTree) -> None:
+    """What all links have in the direction."""
     for link in tree.links():
         for joint in link.joints():
             read_end(joint, link)
@@ -294,15 +335,17 @@ def linearize_law(joint: OneAxis, link: LinkView) -> None:
         link.u0 = select(link.stuck > 0.5, 0.0, joint.speed(link))
         joint.begin_rare(link)
         law = joint.prepare_law(link)
-        link.law_b = law.b
-        link.servo_b = linear_servo(law, value_of(joint.end_speed(link)))[1]
+        link.law_b, link.slide = law.b, law.slide
+        servo_a, link.servo_b = linear_servo(law, value_of(joint.end_speed(link)))
+        if "law_a" in link.tree.rated:
+            link.law_a, link.servo_a = law.a, servo_a
         u0, mode = link.u0, link.mode
         at_limit = absolute(mode) > AT_LIMIT - 0.5
         stays = select((mode > 2.5) & (mode < AT_LIMIT - 0.5), 0.0, u0)
         goal = select(at_limit, select(mode > 0.0, law.lower, law.upper) + u0, stays)
         link.goal = at_rate(link.goal, rate_of(goal))
         acts = is_locked(mode) | (absolute(value_of(link.given)) > 0.0)
-        link.tree.program.write("again", link.tree.program.read("again", "bool") | acts)
+        link.tree.note_law(acts)
 
 
 def follow(joint: Any, link: LinkView, u: Vector, g: Vector) -> Any:
@@ -311,12 +354,8 @@ def follow(joint: Any, link: LinkView, u: Vector, g: Vector) -> Any:
     names = {Free: ("zl", "zv"), Ball: ("zv",), Weld: (), Prescribed: ()}.get(type(joint), ("z",))
     before = [rate_of(x) for name in names for x in numbers(getattr(link, name))]
     tree.second_gear.correct(joint, link, u, g)
-    p = tree.program
     for old, x in zip(before, [x for name in names for x in numbers(getattr(link, name))], strict=True):
-        new = rate_of(x)
-        change = new - old
-        p.write("moved", p.read("moved", "reals") + change * change)
-        p.write("size", p.read("size", "reals") + new * new)
+        tree.note_change(old, rate_of(x))
     return 0.0
 
 
@@ -338,4 +377,4 @@ def read_end(joint: Any, link: LinkView) -> None:
         out[6:9] = [x * per for x in rates_of(link.V - cross(link.W, link.local_com))]
         out[9:12] = [x * per for x in rates_of(link.W)]
     for k, x in enumerate(out):
-        link.tree.program.write(f"result({k})", many(x))
+        link.tree.put_rate(f"result({k})", x)
