@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from sharnir import dynamics
-from sharnir.control import command
 from sharnir.core.spatial import quat_rotate
 from sharnir.errors import SimulationError, as_numbers
-from sharnir.runtime.linearization import at_frame, check_covered, columns_of, efforts, rows_of, speed_names
+from sharnir.runtime.linearization import at_frame, check_covered, columns_of, efforts, rows_of, speed_names, speeds_of
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -57,16 +56,13 @@ class Rollout:
         self.controls = self._given(controls, steps, len(columns))
         self.steps, self.states = self.controls.shape[1], speed_names(sim, self._links)
         self._rows, self._floating = rows_of(places, self._links)
-        start = sim.snapshot()
-        try:
-            if solver._bound is None or solver._bound[0] is not sim._state:
-                solver._bind(sim._state, sim.commands)
-            if sim._state.resting.numpy().any():
-                solver.wake(sim._state)
-            self._motion = Motion(solver._trees, solver._bound, self.steps, [(i, name, k) for _, i, name, k in columns])
-            self._make()
-        finally:
-            sim.restore(start)
+        if solver._bound is None or solver._bound[0] is not sim._state:
+            solver._bind(sim._state, sim.commands)
+        if sim._state.resting.numpy().any():
+            solver.wake(sim._state)
+        columns_at = [(i, name, k) for _, i, name, k in columns]
+        self._motion = Motion(solver._trees, solver._bound[2], columns_at, self.controls)
+        self._make()
 
     def _given(self, controls: Any, steps: int | None, m: int) -> np.ndarray:
         """(worlds, steps, m)."""
@@ -74,46 +70,50 @@ class Rollout:
         if controls is None:
             if not isinstance(steps, int) or isinstance(steps, bool) or steps < 1:
                 raise SimulationError(f"rollout: without controls, steps is a whole number of at least 1, got {steps!r}")
-            return np.zeros((worlds, steps, 0)) if not m else self._constant(steps, m)
+            if m:
+                raise SimulationError(f"rollout: inputs are named ({', '.join(self.inputs)}), but no controls are given")
+            return np.zeros((worlds, steps, 0))
         given = as_numbers(controls)
         fits = given.ndim in (2, 3) and given.shape[-1] == m and given.shape[-2] > 0 and np.isfinite(given).all()
         if not fits or (given.ndim == 3 and len(given) != worlds) or (steps is not None and steps != given.shape[-2]):
             of_worlds = f", or ({worlds}, steps, {m})" if worlds > 1 else ""
             what = f"(steps, {m}){of_worlds} finite numbers, of {', '.join(self.inputs)}"
-            raise SimulationError(f"rollout: controls are {what}, got shape {given.shape}{'' if steps is None else f', steps={steps}'}")
+            raise SimulationError(
+                f"rollout: controls are {what}, got shape {given.shape}{'' if steps is None else f', steps={steps}'}"
+            )
         return np.broadcast_to(given, (worlds, *given.shape[-2:])).copy()
 
-    def _constant(self, steps: int, m: int) -> np.ndarray:
-        raise SimulationError(f"rollout: inputs are named, so controls are given, ({steps}, {m})")
-
     def _make(self) -> None:
-        """Make the steps, and keep what they lead to."""
-        sim, motion = self._sim, self._motion
-        motion.controls[: self.steps] = np.moveaxis(self.controls, 0, -1)
-        parts, resting = sim.solver.parts.numpy(), sim._state.resting.numpy()
-        found = [dynamics.from_state(sim, sim.state)]
-        turns = [self._turns()]
-        for k in range(self.steps):
-            if self.inputs:
-                command(sim, self.inputs, self.controls[0, k] if sim.worlds == 1 else self.controls[:, k].T)
-            sim.step()
-            if (parts > 1).any():
-                raise SimulationError(f"rollout: step {k} does not converge as a whole; take a smaller dt than {sim.dt:g} s")
-            if resting.any():
-                raise SimulationError(f"rollout: bodies fell asleep in step {k}; make the Simulation with sleep=False")
-            motion.keep(k)
-            found.append(dynamics.from_state(sim, sim.state))
-            turns.append(self._turns())
-        self._q, self._v = (np.stack(x, 1) for x in zip(*found, strict=True))
-        self._spins = np.stack(turns, 1)
-        self.q, self.v = self._out(self._q), self._out(self._v)
-        self.switches = self._out(motion.hits[: self.steps].T != 0)
+        """Make the steps."""
+        motion, worlds, n = self._motion, self._sim.worlds, len(self.states)
+        nothing = np.zeros((worlds, 0, motion.links, 0))
+        speeds, _ = motion.make(nothing, nothing)
+        self._q, self._v = np.zeros((worlds, self.steps + 1, self._links.nq)), np.zeros((worlds, self.steps + 1, n))
+        for s, (i, number) in enumerate(self._rows):
+            self._v[..., s] = speeds[:, :, i, number].T
+        self._coordinates()
+        self.q, self.v, self.switches = self._out(self._q), self._out(self._v), self._out(motion.hits.T)
 
-    def _turns(self) -> np.ndarray:
-        """(worlds, floating bodies, 7) rotation and spin of now."""
-        state, bodies = self._sim._state, [self._body(i) for i, _ in self._floating]
-        both = [x.numpy()[bodies].astype(float) for x in (state.rotation, state.spin)]
-        return np.moveaxis(np.concatenate(both, -1), 0, 1)
+    def _coordinates(self) -> None:
+        """q of all states; velocities of bodies that float are of their frames' origins."""
+        places = self._sim.solver._trees.plan.places
+        floating = dict(self._floating)
+        self._spins = np.zeros((len(floating), *self._q.shape[:2], 7))
+        for i, p in enumerate(places):
+            if i in floating:
+                at = floating[i]
+                k = next(k for k in range(len(self._links.kinds)) if int(self._links.v_start[k]) == at and self._links.kinds[k].v_size)
+                com, turn = self._motion.kept(i, "position"), self._motion.kept(i, "rotation")
+                arm, spin = rotated(turn, self._sim.model.com[p.body]), self._v[..., at + 3 : at + 6]
+                q = int(self._links.q_start[k])
+                self._q[..., q : q + 3], self._q[..., q + 3 : q + 7] = com - arm, turn
+                self._v[..., at : at + 3] -= np.cross(spin, arm)
+                self._spins[list(floating).index(i)] = np.concatenate([turn, spin], -1)
+            elif p.axis >= 0 and speeds_of(p) == 3:
+                turn = self._motion.kept(i, "rotation")
+                self._q[..., p.coordinate : p.coordinate + 4] = turn * ([1, 1, 1, 1] if p.sense > 0 else [-1, -1, -1, 1])
+            elif p.axis >= 0 and speeds_of(p) == 1:
+                self._q[..., p.coordinate] = self._motion.kept(i, "q")[..., 0]
 
     def _body(self, i: int) -> int:
         return int(self._sim.solver._trees.plan.places[i].body)
@@ -147,9 +147,7 @@ class Rollout:
         for s, (i, number) in enumerate(self._rows):
             cost[:, :, i, number] = both[..., s].T
             cost[:, :, i, 6 + number] = both[..., n + s].T
-        out, by_parameters, missed = self._motion.back(cost)
-        if missed >= 0:
-            raise SimulationError(f"rollout: step {missed} does not converge as a whole; take a smaller dt than {sim.dt:g} s")
+        out, by_parameters = self._motion.back(cost)
         first = np.stack([out[0, :, i, k + at] for at in (0, 6) for i, k in self._rows], -1) if n else np.zeros((worlds, 0))
         for j, (_, at) in enumerate(self._floating):
             own = [*range(at, at + 6), *range(n + at, n + at + 6)]
@@ -166,16 +164,18 @@ class Rollout:
             return np.zeros_like(like)
         x = as_numbers(given)
         if x.shape != self._out(like).shape or not np.isfinite(x).all():
-            raise SimulationError(f"rollout: derivatives by {what} are finite numbers of shape {self._out(like).shape}, got {x.shape}")
+            raise SimulationError(
+                f"rollout: derivatives by {what} are finite numbers of shape {self._out(like).shape}, got {x.shape}"
+            )
         return x.reshape(like.shape).astype(float)
 
     def _frames(self) -> list[np.ndarray]:
         """Of each floating body: (worlds, steps + 1, 12, 12) changes of its frame from those of its centre of mass."""
         out = []
         for j, (i, _) in enumerate(self._floating):
-            turns = self._spins[:, :, j].reshape(-1, 7)
-            arm = quat_rotate(turns[:, :4], np.broadcast_to(self._sim.model.com[self._body(i)], (len(turns), 3)))
-            out.append(at_frame(arm, turns[:, 4:]).reshape(*self._spins.shape[:2], 12, 12))
+            turns = self._spins[j].reshape(-1, 7)
+            arm = rotated(turns[:, :4], self._sim.model.com[self._body(i)])
+            out.append(at_frame(arm, turns[:, 4:]).reshape(*self._spins.shape[1:3], 12, 12))
         return out
 
     def _by_words(self, words: Sequence[str], slopes: np.ndarray) -> dict[str, np.ndarray]:
@@ -198,6 +198,12 @@ class Rollout:
             out[parameter.word] = np.einsum("wip,wip->w", slopes, np.broadcast_to(change, slopes.shape))
         sim.restore(start)
         return out
+
+
+def rotated(turns: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """A vector that turns with bodies, (…, 4)."""
+    each = np.broadcast_to(x, (turns.size // 4, 3))
+    return quat_rotate(turns.reshape(-1, 4), each).reshape(*turns.shape[:-1], 3)  # type: ignore[no-any-return]
 
 
 def along_speeds(links: Any, q: np.ndarray, slopes: np.ndarray) -> np.ndarray:
@@ -226,4 +232,3 @@ def rollout(
         inputs: what they command, see `Simulation.linearize`.
     """
     return Rollout(sim, controls, steps, inputs)
-

@@ -246,7 +246,6 @@ class Trees:
         fill(t, m, n, "turn origin")
         fill(t, m, None, "pushed passes to_come change part hit slow loaded todo now_made fresh mark reported slot_end seen")
         t.parts, t.projected, t.done, t.residual = solver.parts, solver.projected, solver.done, solver.residual
-        self.hit = t.hit
         t.grades, t.made = solver.grades, solver._made
         self.specialized = self._is_specialized(control)
         self.begin_code(control)

@@ -14,22 +14,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sharnir.emit.algebra import cross
 from sharnir.emit.expressions import Expression, node, rate_of, select, value, value_of
 from sharnir.emit.program import INFIX, Program
-from sharnir.engine.tree.forest import BALL, LAWS
-from sharnir.engine.tree.joints import OneAxis
-from sharnir.engine.tree.step import end_twist, fit_speeds, place_links, update_twists
+from sharnir.engine.tree.forest import BALL
+from sharnir.engine.tree.step import place_links, update_twists
 from sharnir.engine.tree.storage import JOINTS, SIZES, START, LinkView, numbers, pack
 from sharnir.engine.tree.tangent import (
     COLUMNS,
+    IN_IMPACT,
+    IN_STEP,
     PASSES,
-    RATED,
     Ball,
     TangentTree,
+    end_step,
     follow,
     linearize_laws,
     many,
+    meet_impact,
     read_ends,
     seed_commands,
     seed_place,
@@ -37,12 +38,6 @@ from sharnir.engine.tree.tangent import (
     seed_speeds,
 )  # fmt: skip
 
-FIXED = {"limit_lower", "limit_upper", "inductance", "implicit", "friction_load", "voltage", "servo_torque"}
-OF_LINKS = {"mass": 1, "com": 3, "inertia": 6, "anchor": 3, "frame": 9}
-PARAMETERS = OF_LINKS | {name: 1 for name in LAWS if name not in FIXED}  # numbers of links that a cost has slopes by
-PARAMETERS_SIZE = sum(PARAMETERS.values())
-IN_STEP = RATED | set(PARAMETERS) | {"law_a", "servo_a", "motor_back", "motor_rotor", "motor_c"}  # what has slopes in a step
-IN_IMPACT = IN_STEP | {"A", "H", "I", "U_l", "U_a", "D", "D3", "A3", "B", "slope"}
 LEFT = 1e-10  # of slopes by mean speeds: what passes may leave
 AT_REST = {"u": 0.0, "g": 0.0, "k": 1.0, "z": 0.0}
 NOTHING = "(reals)(real(0.0))"
@@ -190,8 +185,6 @@ class AdjointTree(TangentTree):
 
     def note_change(self, old: Any, new: Any) -> None: ...
 
-    def note_lost(self, energy: Any) -> None: ...
-
 
 def transposed(outputs: list[tuple[Any, Any]]) -> dict[str, Any]:
     """Slopes of what is read, by place, from those of what is made of it: (slope, rate) that is linear in places."""
@@ -251,14 +244,7 @@ def step_adjoint(tree: AdjointTree) -> None:
     """Slopes by the start of a step, and by what acts in it, from those by its end."""
     p = tree.whole
     with tree.backwards():
-        for link in tree.links():
-            end_twist(tree, link)
-            for joint in link.joints():
-                joint.advance(link)
-                if isinstance(joint, OneAxis):
-                    for _ in link.acting():
-                        joint.keep_stop(link, link.mode, link.limit, link.stuck)
-                        joint.keep_rare(link, joint.end_speed(link))
+        end_step(tree)
     p.say("real moved_before = real(0.0);")
     with p.block(f"for (int pass = 0; pass < {PASSES}; ++pass) {{"):
         with tree.backwards():
@@ -283,14 +269,7 @@ def impact_adjoint(tree: AdjointTree) -> None:
     """Slopes before an impact from those after it; numbers are those that `step.fit_speeds` left."""
     tree.rated, tree.rests = frozenset(IN_IMPACT), True
     with tree.backwards():
-        fit_speeds(tree)
-        tree.stands = True
-        for link in tree.links():
-            for joint in link.joints():
-                link.V, link.W = link.u + cross(link.g, link.local_com), joint.spin(link, link.g)
-                if isinstance(joint, OneAxis):
-                    joint.turn_rotor(link, 0.0, tree.note_lost)
-        tree.stands = False
+        meet_impact(tree)
     tree.rated, tree.rests = frozenset(IN_STEP), False
 
 

@@ -6,37 +6,29 @@ exact derivative is all that is made again.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import warp as wp
 
 from sharnir.core.kernel_cache import emitted
 from sharnir.core.types import PRECISION, QUICK_FLAGS, real
-from sharnir.engine.tree.adjoint import (
-    PARAMETERS,
-    PARAMETERS_SIZE,
-    AdjointTree,
-    impact_adjoint,
-    state_adjoint,
-    step_adjoint,
-)  # fmt: skip
-from sharnir.engine.tree.code import SET_STEP, SIMULATION, Loop, stored_fields
-from sharnir.engine.tree.runtime import CPP, TreeStep, is_untouched, load, prescribe, set_kinds
-from sharnir.engine.tree.step import finish, fit_speeds, place_links, project, solve
-from sharnir.engine.tree.storage import GEAR, PREPARED, ROW, ROW_APART, SIZES, START
-from sharnir.engine.tree.tangent import KINDS, RESULT_SIZE, SEED_SIZE, PlainTree
-from sharnir.engine.tree.tangent_code import GIVEN
+from sharnir.engine.tree.adjoint import AdjointTree, impact_adjoint, state_adjoint, step_adjoint
+from sharnir.engine.tree.code import SET_STEP, stored_fields
+from sharnir.engine.tree.motion_code import KeptSteps
+from sharnir.engine.tree.runtime import CPP, TreeStep, prescribe, set_kinds
+from sharnir.engine.tree.step import finish, fit_speeds, place_links, solve
+from sharnir.engine.tree.storage import GEAR, PREPARED, ROW, SIZES, START
+from sharnir.engine.tree.tangent import KINDS, PARAMETERS, PARAMETERS_SIZE, RESULT_SIZE, SEED_SIZE, PlainTree
+from sharnir.engine.tree.tangent_code import UNKNOWN
 
 NAME = "sharnir.adjoint"
-HEAD = f"""typedef real reals; bool again = false; int k = steps;
+HEAD = f"""typedef real reals; bool again = false; int k = steps; const int fresh = 1;
 real* const slopes_here = slopes.data + (size_t)w*{ROW}*(links + 1);
 const int kept_size = memory_size; real* const saved = memory.data + (size_t)worlds*memory_size + (size_t)w*memory_size;
 #define rate(k) slopes_here[k]
 #define seed(n) out.data[((size_t)(k*worlds + w)*links + i)*{SEED_SIZE} + (n)]
 #define result(n) cost.data[((size_t)(k*worlds + w)*links + i)*{RESULT_SIZE} + (n)]
 """
-UNKNOWN = ("z", "zv", "zl")
 
 
 class MeansKnown(PlainTree):
@@ -49,21 +41,12 @@ class MeansKnown(PlainTree):
         yield from ()
 
 
-class Adjoint(Loop):
+class Adjoint(KeptSteps):
     """The body of the function that goes back along a motion."""
 
     def __init__(self, real: str) -> None:
-        from sharnir.engine.tree import exact_several
-
-        head = SIMULATION.head[: SIMULATION.head.index("real* const numbers")]
-        head = head.replace("x.acts.data", "acts_all.data").replace(
-            "x.state.tree.data[(k)*worlds + w]", "states.data[((size_t)state_at*rows + (k))*worlds + w]"
-        )
-        head += GIVEN.format(size=f"{ROW + ROW_APART}*(links + 1)") + "\nint state_at = 0;"
-        super().__init__(
-            real, replace(SIMULATION, head=head, goes_on="false"), kinds=KINDS, pushed=True, second_gear=exact_several
-        )
-        self.tree = MeansKnown(self.program, False, False, KINDS, True, exact_several)
+        super().__init__(real)
+        self.tree = MeansKnown(self.program, False, False, KINDS, True, self.tree.second_gear)
         self.tree.begins = True
 
     def load_means(self) -> str:
@@ -83,14 +66,10 @@ class Adjoint(Loop):
         p, tree = self.program, self.tree
         back = AdjointTree(p, tree.second_gear)
         with p.block("for (;; --k) {"):
-            p.say(f"state_at = k;\n{super().load()}")
-            p.say(self.pushes())
-            with p.block("if (k == 0 && fresh) {"):
-                project(tree)
+            p.say(f"state_at = k;\n{self.load_step()}")
             with p.block("if (k < steps) {"):
                 p.say(f"state_at = k + 1;\n{self.load_means()}\nstate_at = k;")
-                p.say("for (int c = 0; c < columns; ++c) { real& at = number(column_at.data[c]);")
-                p.say("at = at*column_adds.data[c] + controls.data[((size_t)k*columns + c)*worlds + w]*column_scale.data[c]; }")
+                self.set_commands()
                 p.say(f"unknown = learned = restarted = false; count = 0; gear = {GEAR};")
                 solve(tree)
                 p.say("if (failed) return -1 - k;")
@@ -103,7 +82,9 @@ class Adjoint(Loop):
                     p.say("for (int n = 0; n < kept_size; ++n) number(n) = saved[n];")
                 p.say("again = false;")
                 lock, given = (f"number({ROW}*(i + 1) + {START[n]})" for n in ("lock", "given"))
-                p.say(f"for (int i = 0; i < links; ++i) again = again || (acts[i] && ({lock} > real(0.5) || {given} != real(0.0)));")
+                p.say(
+                    f"for (int i = 0; i < links; ++i) again = again || (acts[i] && ({lock} > real(0.5) || {given} != real(0.0)));"
+                )
                 step_adjoint(back)
             with p.block("else {"):
                 place_links(tree)
@@ -111,23 +92,12 @@ class Adjoint(Loop):
             left = " ".join(f"rate({ROW}*(i + 1) + {START[n] + m}) = real(0.0);" for n in UNKNOWN for m in range(SIZES[n]))
             p.say(f"for (int i = 0; i < links; ++i) {{ {left} }}")
             p.say("if (k == 0) break;")
-        p.say(f"for (int i = 0; i < links; ++i) {{ real* const of = &by_parameters.data[(size_t)(w*links + i)*{PARAMETERS_SIZE}];")
+        p.say(
+            f"for (int i = 0; i < links; ++i) {{ real* const of = &by_parameters.data[(size_t)(w*links + i)*{PARAMETERS_SIZE}];"
+        )
         names = [f"{START[name] + n}" for name, size in PARAMETERS.items() for n in range(size)]
         p.say(" ".join(f"of[{n}] = rate({ROW}*(i + 1) + {at});" for n, at in enumerate(names)) + " }")
         return self.whole(f"h = dt; {SET_STEP} number({PREPARED}) = real(0.0);\n{HEAD}", "return 0;", "")
-
-    def pushes(self) -> str:
-        """C++: outer forces and torques that stay."""
-        each = " ".join(
-            f"number({ROW}*(i + 1) + {START[name] + n}) = b < 0 ? real(0.0) : real(0.25)*h*h*wp::address(x.control.{of}, b, w)[0][{n}];"
-            for name, of in (("push_f", "force"), ("push_n", "torque"))
-            for n in range(3)
-        )
-        return f"for (int i = 0; i < links; ++i) {{ const int b = x.body.data[i]; {each} }}"
-
-    def load(self) -> str:
-        """Of each step anew."""
-        return ""
 
 
 def body() -> str:
@@ -146,7 +116,7 @@ def adjoint_kernel() -> Any:
 
     @wp.func_native(emitted(NAME, body))
     def go_back(
-        t: wp.array(dtype=TreeStep), w: int, fresh: int, steps: int, rows: int, columns: int, states: wp.array(dtype=real),
+        t: wp.array(dtype=TreeStep), w: int, steps: int, rows: int, columns: int, states: wp.array(dtype=real),
         hits: wp.array(dtype=int), controls: wp.array(dtype=real), column_at: wp.array(dtype=int),
         column_scale: wp.array(dtype=real), column_adds: wp.array(dtype=real), memory: wp.array(dtype=real),
         slopes: wp.array(dtype=real), acts_all: wp.array(dtype=int), cost: wp.array(dtype=real), out: wp.array(dtype=real),
@@ -157,7 +127,7 @@ def adjoint_kernel() -> Any:
 
     @wp.kernel(module=NAME, enable_backward=False)
     def back(
-        t: wp.array(dtype=TreeStep), fresh: wp.array(dtype=int), steps: int, rows: int, columns: int,
+        t: wp.array(dtype=TreeStep), steps: int, rows: int, columns: int,
         states: wp.array(dtype=real), hits: wp.array(dtype=int), controls: wp.array(dtype=real),
         column_at: wp.array(dtype=int), column_scale: wp.array(dtype=real), column_adds: wp.array(dtype=real),
         memory: wp.array(dtype=real), slopes: wp.array(dtype=real), acts_all: wp.array(dtype=int), cost: wp.array(dtype=real),
@@ -167,21 +137,10 @@ def adjoint_kernel() -> Any:
         set_kinds(t, w)
         prescribe(t, w)
         told[w] = go_back(
-            t, w, fresh[w], steps, rows, columns, states, hits, controls, column_at, column_scale, column_adds, memory, slopes,
+            t, w, steps, rows, columns, states, hits, controls, column_at, column_scale, column_adds, memory, slopes,
             acts_all, cost, out, by_parameters,
         )  # fmt: skip
 
     back.module.options |= {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": QUICK_FLAGS}
     _kernel = back
     return _kernel
-
-
-@wp.kernel(module="sharnir.motions", enable_backward=False)
-def begin_motion(t: wp.array(dtype=TreeStep), fresh: wp.array(dtype=int)):
-    """Coordinates and twists of worlds as the next step takes them up; which were touched since the last."""
-    w = wp.tid()
-    changed = set_kinds(t, w)
-    fresh[w] = int(changed or not is_untouched(t, w))
-    prescribe(t, w)
-    if fresh[w] == 1:
-        load(t, w)

@@ -9,15 +9,17 @@ import numpy as np
 import warp as wp
 
 from sharnir.core.strided import columns as columns_of
-from sharnir.emit.algebra import SYMMETRIC
 from sharnir.core.types import load_modules, np_real, real
-from sharnir.engine.tree.adjoint import OF_LINKS, PARAMETERS, PARAMETERS_SIZE
-from sharnir.engine.tree.adjoint_code import adjoint_kernel, begin_motion
-from sharnir.engine.tree.code import TABLES
+from sharnir.emit.algebra import SYMMETRIC
+from sharnir.engine.tree.adjoint_code import adjoint_kernel
+from sharnir.engine.tree.code import TABLES, stored_fields
 from sharnir.engine.tree.forest import ONE_AXIS
+from sharnir.engine.tree.motion_code import motion_kernel
+from sharnir.engine.tree.runtime import CPP, ROOM
 from sharnir.engine.tree.storage import PUSH, ROW, ROW_APART, START
-from sharnir.engine.tree.tangent import ENDS_SIZE, LANES, RESULT_SIZE, SEED_SIZE
+from sharnir.engine.tree.tangent import ENDS_SIZE, LANES, OF_LINKS, PARAMETERS, PARAMETERS_SIZE, RESULT, RESULT_SIZE, SEED_SIZE
 from sharnir.engine.tree.tangent_code import tangent_kernel
+from sharnir.errors import SimulationError
 
 
 class Directions:
@@ -54,10 +56,7 @@ class Directions:
 
     def seed(self, seeds: np.ndarray) -> None:
         """Give the directions: (world, direction, link, number of `SEED`)."""
-        given = np.zeros((self.worlds, self.blocks * LANES, self.links, SEED_SIZE), np_real)
-        given[:, : self.count] = seeds
-        shape = (self.worlds, self.blocks, LANES, self.links, SEED_SIZE)
-        self._seeds.assign(np.moveaxis(given.reshape(shape), 2, -1).ravel())
+        self._seeds.assign(in_lanes(seeds, self.bound.device))
 
     def place(self, link: int, number: int) -> np.ndarray:
         """(world, direction) where a number of `RESULT` of a link stands in `results`."""
@@ -76,64 +75,97 @@ class Directions:
 
 
 class Motion:
-    """Steps of a simulation's trees that are kept, to go back along them.
+    """Steps of a simulation's trees that are made and kept.
 
     Args:
         trees: `direct.trees.Trees` of a simulation on a CPU.
-        bound: what steps are given: state, commands, and an array of one `TreeStep`.
-        steps: how many.
+        bound: what steps are given, an array of one `TreeStep`.
         columns: (link, field of `tangent.SEED`, number) of each command that varies.
+        controls: (world, step, column) their values.
     """
 
-    def __init__(self, trees: Any, bound: Any, steps: int, columns: list[tuple[int, str, int]]) -> None:
+    def __init__(self, trees: Any, bound: Any, columns: list[tuple[int, str, int]], controls: np.ndarray) -> None:
         m = trees.model
-        self.trees, self.state, self.step, self.steps = trees, bound[0], bound[2], steps
-        self.worlds, self.links, self.columns, self.device = m.worlds, len(trees.plan.places), columns, m.device
-        self.live, self.live_hit = self.state.tree.numpy(), trees.hit.numpy()  # views
-        self.states = np.zeros((steps + 1, *self.live.shape), np_real)
-        self.hits = np.zeros((max(1, steps), self.worlds), np.int32)
-        self.controls = np.zeros((max(1, steps), len(columns), self.worlds), np_real)
-        self.fresh = wp.zeros(self.worlds, dtype=wp.int32, device=self.device)
-        load_modules([begin_motion.module], self.device)
-        wp.launch(begin_motion, dim=self.worlds, inputs=[self.step, self.fresh], device=self.device)
-        self.states[0] = self.live
-        self.live[0, self.fresh.numpy() == 1] = 0.0  # so that the step takes it up
+        self.trees, self.bound, self.columns, self.steps = trees, bound, columns, controls.shape[1]
+        self.worlds, self.links, self.device = m.worlds, len(trees.plan.places), m.device
+        rows = trees.solver._bound[0].tree.shape[0]
+        at = [ROW * (i + 1) + START[name] + k for i, name, k in columns]
+        pushes = np.array([name in PUSH for _, name, _ in columns])
+        self._states = self._zeros((self.steps + 1) * rows * self.worlds)
+        self._hits = wp.zeros(self.steps * self.worlds, dtype=wp.int32, device=self.device)
+        kept = [self._states, self._hits, self._given(np.moveaxis(controls, 0, -1)), self._given(at, wp.int32)]
+        kept += [self._given(np.where(pushes, 0.25 * trees.solver.dt**2, 1.0)), self._given(pushes)]
+        self._before = [bound, self.steps, rows, len(columns)], kept
+        self._memory = self._zeros(2 * (ROW + ROW_APART) * (self.links + 1) * self.worlds)
 
-    def keep(self, k: int) -> None:
-        """Keep what step k led to."""
-        self.states[k + 1] = self.live
-        self.hits[k] = self.live_hit
+    def _zeros(self, n: int, dtype: Any = real) -> Any:
+        return wp.zeros(n, dtype=dtype, device=self.device)
 
-    def back(self, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    def _given(self, x: Any, dtype: Any = real) -> Any:
+        kind = np_real if dtype is real else np.int32
+        return wp.array(np.ascontiguousarray(x, kind).ravel(), dtype=dtype, device=self.device)
+
+    def make(self, seeds: np.ndarray, by_parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Make the steps, and follow directions: (world, direction, link, number of `SEED`), and the same of `PARAMETERS`.
+
+        Returns speeds (step, world, link, number), and how states change, (step, world, direction, link, number of `RESULT`).
+        """
+        kernel, count = motion_kernel(), seeds.shape[1]
+        load_modules([kernel.module], self.device)
+        blocks, told = -(-count // LANES), self._zeros(self.worlds, wp.int32)
+        each = self.worlds * blocks * self.links * LANES
+        speeds = self._zeros((self.steps + 1) * self.worlds * self.links * RESULT["speed"])
+        results = self._zeros((self.steps + 1) * each * RESULT_SIZE)
+        numbers, kept = self._before
+        inputs = [*numbers, blocks, *kept, self._memory, self._zeros(ROW * (self.links + 1) * LANES * self.worlds * blocks)]
+        inputs += [acts_of(self.trees), speeds, in_lanes(seeds, self.device), in_lanes(by_parameters, self.device), results, told]
+        wp.launch(kernel, dim=self.worlds, device=self.device, inputs=inputs)
+        self._check(told)
+        found = results.numpy().reshape(self.steps + 1, self.worlds, blocks, self.links, RESULT_SIZE, LANES)
+        found = np.moveaxis(found, -1, 3).reshape(self.steps + 1, self.worlds, -1, self.links, RESULT_SIZE)
+        return speeds.numpy().reshape(self.steps + 1, self.worlds, self.links, -1), found[:, :, :count]
+
+    def _check(self, told: Any) -> None:
+        """Refuse steps that are divided."""
+        missed = told.numpy()
+        if (missed < 0).any():
+            w = int(np.flatnonzero(missed < 0)[0])
+            where = f" in world {w}" if self.worlds > 1 else ""
+            dt = self.trees.solver.dt
+            words = f"step {-1 - missed[w]} does not converge as a whole{where}; take a smaller dt than {dt:g} s"
+            raise SimulationError(f"rollout: {words}")
+
+    @property
+    def hits(self) -> np.ndarray:
+        """(step, world) whether something stopped at the end."""
+        return self._hits.numpy().reshape(self.steps, self.worlds) != 0  # type: ignore[no-any-return]
+
+    def kept(self, link: int, name: str) -> np.ndarray:
+        """(world, step, numbers) of a field of a link in all states."""
+        at, kind = 2 + ROOM * link, self.trees.plan.places[link].kind
+        for field, size in stored_fields(kind, True, CPP):
+            if field == name:
+                states = self._states.numpy().reshape(self.steps + 1, -1, self.worlds)
+                return np.moveaxis(states[:, at : at + size], -1, 0).astype(float)
+            at += size
+        raise KeyError(name)
+
+    def back(self, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Slopes of a cost, from those by states: (step, world, link, number of `RESULT`).
 
-        Returns those by what is given, (step, world, link, number of `SEED`), at the start the state as well; those by numbers of
-        links, (world, link, number of `PARAMETERS`); and the step that does not converge as a whole, or −1.
+        Returns those by what is given, (step, world, link, number of `SEED`), at the start the state as well; and those by numbers
+        of links, (world, link, number of `PARAMETERS`).
         """
         kernel, shape = adjoint_kernel(), (self.steps + 1, self.worlds, self.links)
         load_modules([kernel.module], self.device)
-        h2 = 0.25 * float(self.trees.solver.dt) ** 2
-        at = [ROW * (i + 1) + START[name] + k for i, name, k in self.columns]
-        pushes = [name in PUSH for _, name, _ in self.columns]
-        out, told = np.zeros((*shape, SEED_SIZE), np_real), np.zeros(self.worlds, np.int32)
-        by_parameters = np.zeros((self.worlds, self.links, PARAMETERS_SIZE), np_real)
-        rows = (ROW + ROW_APART) * (self.links + 1)
-
-        def given(x: Any, dtype: Any) -> Any:
-            return wp.array(np.ascontiguousarray(x).ravel(), dtype=dtype, device=self.device, copy=False)
-
-        wp.launch(
-            kernel, dim=self.worlds, device=self.device,
-            inputs=[
-                self.step, self.fresh, self.steps, self.live.shape[0], len(at), given(self.states, real),
-                given(self.hits, wp.int32), given(self.controls, real), given(np.array(at, np.int32), wp.int32),
-                given(np.where(pushes, h2, 1.0).astype(np_real), real), given(np.array(pushes, np_real), real),
-                wp.zeros(2 * rows * self.worlds, dtype=real, device=self.device),
-                wp.zeros(ROW * (self.links + 1) * self.worlds, dtype=real, device=self.device), acts_of(self.trees),
-                given(cost.astype(np_real), real), given(out, real), given(by_parameters, real), given(told, wp.int32),
-            ],
-        )  # fmt: skip
-        return out, by_parameters, int(max(-1 - told.min(), -1))
+        out, told = self._zeros(int(np.prod(shape)) * SEED_SIZE), self._zeros(self.worlds, wp.int32)
+        by_parameters = self._zeros(self.worlds * self.links * PARAMETERS_SIZE)
+        numbers, kept = self._before
+        inputs = [*numbers, *kept, self._memory, self._zeros(ROW * (self.links + 1) * self.worlds), acts_of(self.trees)]
+        inputs += [self._given(cost), out, by_parameters, told]
+        wp.launch(kernel, dim=self.worlds, device=self.device, inputs=inputs)
+        self._check(told)
+        return out.numpy().reshape(*shape, SEED_SIZE), by_parameters.numpy().reshape(*shape[1:], PARAMETERS_SIZE)
 
     def numbers(self, control: Any) -> np.ndarray:
         """(1 or worlds, link, number of `PARAMETERS`) as they are now."""
@@ -158,6 +190,16 @@ class Motion:
                         out[:, i, at] = laws[name][p.axis]
             at += size
         return out
+
+
+def in_lanes(x: np.ndarray, device: Any) -> Any:
+    """(world, direction, link, number) as kernels take them, some directions beside each other."""
+    worlds, count, links, size = x.shape
+    blocks = -(-count // LANES)
+    given = np.zeros((worlds, blocks * LANES, links, size), np_real)
+    given[:, :count] = x
+    given = np.moveaxis(given.reshape(worlds, blocks, LANES, links, size), 2, -1)
+    return wp.array(np.ascontiguousarray(given).ravel(), dtype=real, device=device)
 
 
 def acts_of(trees: Any) -> Any:

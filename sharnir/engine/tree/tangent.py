@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from sharnir.emit.algebra import Quaternion, Vector, cross, dot
 from sharnir.emit.expressions import Expression, absolute, dual, rate_of, select, value, value_of
 from sharnir.emit.program import Program
-from sharnir.engine.tree.forest import BALL, ROTOR, USUAL
+from sharnir.engine.tree.forest import BALL, LAWS, ROTOR, USUAL
 from sharnir.engine.tree.joints import Ball, Free, OneAxis, Prescribed, Slider, Weld, is_locked
-from sharnir.engine.tree.step import end_twist, place, place_links, update_twists
+from sharnir.engine.tree.step import end_twist, fit_speeds, place_links, update_twists
 from sharnir.engine.tree.storage import START, LinkView, LoopTree, numbers
 from sharnir.laws.axis import AT_LIMIT, linear_servo
 from sharnir.laws.ball import choose
@@ -31,7 +31,20 @@ KINDS = (*USUAL, ROTOR)
 RATED = frozenset(
     ["q", "c", "s", "rotation", "position", "V", "W", "z", "zv", "zl", "u", "g", "g_old", "u_before", "lever", "axis_mean"]
     + ["com_mean", "k", "f", "n", "e", "e3", "dl", "dz", "R", "axis_w", "anchor_w", "com_w", "inertia_w", "u0", "law_b"]
-    + ["slide", "servo_b", "goal", "ratio", "given", "jump", "z_free", "push_f", "push_n", "effort", "servo_position", "servo_velocity"]
+    + [
+        "slide",
+        "servo_b",
+        "goal",
+        "ratio",
+        "given",
+        "jump",
+        "z_free",
+        "push_f",
+        "push_n",
+        "effort",
+        "servo_position",
+        "servo_velocity",
+    ]
     + ["voltage", "motor_push", "rotor", "origin"]
 )  # fields that have rates
 COLUMNS = {"column_l": "mean_axis", "column_a": "reaction_f", "columns_l": "UL3", "columns_a": "F3", "origin": "reaction_n"}
@@ -39,6 +52,13 @@ COLUMNS = {"column_l": "mean_axis", "column_a": "reaction_f", "columns_l": "UL3"
 SEED = {
     "place": 6, "speed": 6, "effort": 1, "servo_position": 1, "servo_velocity": 1, "voltage": 1, "push_f": 3, "push_n": 3,
 }  # what a direction gives a link, in the order in which it is stored  # fmt: skip
+FIXED = {"limit_lower", "limit_upper", "inductance", "implicit", "friction_load", "voltage", "servo_torque"}
+OF_LINKS = {"mass": 1, "com": 3, "inertia": 6, "anchor": 3, "frame": 9}
+PARAMETERS = OF_LINKS | {name: 1 for name in LAWS if name not in FIXED}  # numbers of links that a motion is differentiated by
+PARAMETERS_SIZE = sum(PARAMETERS.values())
+IN_STEP = RATED | set(PARAMETERS) | {"law_a", "servo_a", "motor_back", "motor_rotor", "motor_c"}
+"""What has rates in a step of many, and what in an impact at its end."""
+IN_IMPACT = IN_STEP | {"A", "H", "I", "U_l", "U_a", "D", "D3", "A3", "B", "slope"}
 RESULT = {"place": 6, "speed": 6}
 ENDS = {"rotation": 4, "W": 3}  # numbers of the end of the step itself
 SEED_SIZE, RESULT_SIZE, ENDS_SIZE = (sum(sizes.values()) for sizes in (SEED, RESULT, ENDS))
@@ -125,6 +145,8 @@ class TangentTree(PlainTree):
 
     def note_work(self, energy: Any) -> None: ...
 
+    def note_lost(self, energy: Any) -> None: ...
+
     def when_pushed(self) -> Iterator[None]:
         yield from ()
 
@@ -194,19 +216,47 @@ def tangent(tree: TangentTree) -> None:
             seed_commands(joint, link)
     update_twists(tree)
     linearize_laws(tree)
+    make_passes(tree)
+    for link in tree.links():
+        end_twist(tree, link)
+        for joint in link.joints():
+            joint.advance(link)
+    place_links(tree)
+    read_ends(tree)
+
+
+def make_passes(tree: TangentTree) -> None:
+    """Rates of mean speeds."""
     p = tree.program
     with p.block(f"for (int pass = 0; pass < {PASSES}; ++pass) {{"):
         tree.second_gear.linearize(tree, anew=False)
         p.say("moved = size = (reals)(real(0.0));")
         update_twists(tree, follow)
         p.leave(value(f"(!again || below(moved, size, real({SAME * SAME!r})))", "bool"))
+
+
+def end_step(tree: TangentTree) -> None:
+    """The end of a step that others follow."""
     for link in tree.links():
         end_twist(tree, link)
         for joint in link.joints():
             joint.advance(link)
+            if isinstance(joint, OneAxis):
+                for _ in link.acting():
+                    joint.keep_stop(link, link.mode, link.limit, link.stuck)
+                    joint.keep_rare(link, joint.end_speed(link))
+
+
+def meet_impact(tree: TangentTree) -> None:
+    """An impact at the end of a step (`step.project`)."""
+    fit_speeds(tree)
+    tree.stands = True
     for link in tree.links():
-        place(tree, link)
-    read_ends(tree)
+        for joint in link.joints():
+            link.V, link.W = link.u + cross(link.g, link.local_com), joint.spin(link, link.g)
+            if isinstance(joint, OneAxis):
+                joint.turn_rotor(link, 0.0, tree.note_lost)
+    tree.stands = False
 
 
 def seed_pushes(link: LinkView) -> None:
@@ -357,6 +407,22 @@ def follow(joint: Any, link: LinkView, u: Vector, g: Vector) -> Any:
     for old, x in zip(before, [x for name in names for x in numbers(getattr(link, name))], strict=True):
         tree.note_change(old, rate_of(x))
     return 0.0
+
+
+def read_motion(tree: PlainTree) -> None:
+    """Speeds of all joints, as `read_end` has their rates."""
+    for link in tree.links():
+        for joint in link.joints():
+            ends, per = ends_of(link), link.per_half_step
+            out = [0.0] * RESULT["speed"]
+            if isinstance(joint, OneAxis):
+                out[0] = speed_of(joint, link, ends)
+            elif isinstance(joint, Ball):
+                out[3:] = list(relative_spin(link, ends.near))
+            elif isinstance(joint, Free):
+                out = [*(link.V - cross(link.W, link.local_com)), *link.W]
+            for k, x in enumerate(out):
+                tree.program.write(f"seen({k})", x * per)
 
 
 def read_end(joint: Any, link: LinkView) -> None:
