@@ -62,6 +62,7 @@ class Rollout:
             solver.wake(sim._state)
         columns_at = [(i, name, k) for _, i, name, k in columns]
         self._motion = Motion(solver._trees, solver._bound[2], columns_at, self.controls)
+        self._was = self._motion.numbers(sim.commands)
         self._make()
 
     def _given(self, controls: Any, steps: int | None, m: int) -> np.ndarray:
@@ -135,6 +136,7 @@ class Rollout:
             parameters: words such as "body/bob.mass", "joint/hinge.friction", as `run_study` has them.
         """
         sim, worlds, n = self._sim, self._sim.worlds, len(self.states)
+        self._check_same()
         by_q, by_v = self._slopes("q", q, self._q), self._slopes("v", v, self._v)
         both = np.concatenate([along_speeds(self._links, self._q, by_q), by_v], -1)
         frames = self._frames()
@@ -158,6 +160,12 @@ class Rollout:
         controls = np.stack(given, -1) if given else np.zeros((self.steps, worlds, 0))
         found = {w: self._out(s) for w, s in (self._by_words(parameters, by_parameters)).items()}
         return Gradient(self._out(first[:, :n]), self._out(first[:, n:]), self._out(np.swapaxes(controls, 0, 1)), found)
+
+    def _check_same(self) -> None:
+        """Refuse to go back along a motion after something was changed on which it depends."""
+        bound, motion = self._sim.solver._bound, self._motion
+        if bound is None or bound[2] is not motion.bound or not np.array_equal(motion.numbers(self._sim.commands), self._was):
+            raise SimulationError("rollout: the simulation was changed after this motion; make a new one for its gradient")
 
     def _slopes(self, what: str, given: Any, like: np.ndarray) -> np.ndarray:
         if given is None:
