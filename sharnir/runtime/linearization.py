@@ -115,9 +115,7 @@ class Linearizer:
 
 def linearize(sim: Owner, inputs: Iterable[str] | None) -> Linearization:
     """See `Simulation.linearize`."""
-    if isinstance(inputs, str):
-        raise SimulationError(f"linearize: inputs are a list of words, got the one word {inputs!r}; write [{inputs!r}]")
-    asked, made = None if inputs is None else tuple(inputs), sim._linearizer
+    asked, made = inputs if inputs is None or isinstance(inputs, str) else tuple(inputs), sim._linearizer
     if made is None or made.bound is not sim.solver._bound or made.asked != asked or sim.solver._bound[0] is not sim._state:
         made = sim._linearizer = Linearizer(sim, asked)
     return made(sim)  # type: ignore[no-any-return]
@@ -173,29 +171,33 @@ def efforts(sim: Owner, places: Sequence[Any]) -> list[str]:
     return [f"{name}.effort" for name, k in sim.model.joint_names.items() if k in single and kinds[k].v_size == 1]
 
 
-def columns_of(sim: Owner, places: Sequence[Any], inputs: Iterable[str]) -> list[tuple[str, int, str, int]]:
+def columns_of(
+    sim: Owner, places: Sequence[Any], inputs: Iterable[str], who: str = "linearize"
+) -> list[tuple[str, int, str, int]]:  # fmt: skip
     """Of each column: its name, its link, the field there, and the number of that."""
     m, out = sim.model, []
+    if isinstance(inputs, str):
+        raise SimulationError(f"{who}: inputs are a list of words, got the one word {inputs!r}; write [{inputs!r}]")
     for word in inputs:
         parts = [part for part in (*OF_JOINT, *BODY_INPUTS) if str(word).endswith("." + part)]
         name, part = (word[: -len(parts[0]) - 1], parts[0]) if parts else (str(word), "effort")
         if part in OF_JOINT:
             if name not in m.joint_names:
-                raise SimulationError(f"linearize: input {word!r}: no joint {name!r}{meant(name, list(m.joint_names))}")
+                raise SimulationError(f"{who}: input {word!r}: no joint {name!r}{meant(name, list(m.joint_names))}")
             k = m.joint_names[name]
             found = [i for i, p in enumerate(places) if p.joint == k and speeds_of(p) == 1]
             if len(found) != m.joint_kinds[k].v_size or not found:
                 kind = type(m.joint_kinds[k]).__name__
-                raise SimulationError(f"linearize: input {word!r}: joint {name!r} is {kind}; allowed: axes that are single ones")
+                raise SimulationError(f"{who}: input {word!r}: joint {name!r} is {kind}; allowed: axes that are single ones")
             found.sort(key=lambda i: places[i].axis)
             several = len(found) > 1
             out += [(f"{name}.{part}[{n}]" if several else f"{name}.{part}", i, OF_JOINT[part], 0) for n, i in enumerate(found)]
         else:
             if name not in m.body_names:
-                raise SimulationError(f"linearize: input {word!r}: no body {name!r}{meant(name, list(m.body_names))}")
+                raise SimulationError(f"{who}: input {word!r}: no body {name!r}{meant(name, list(m.body_names))}")
             i = next((i for i, p in enumerate(places) if p.body == m.body_names[name] and not p.part), None)
             if i is None:
-                raise SimulationError(f"linearize: input {word!r}: body {name!r} does not move")
+                raise SimulationError(f"{who}: input {word!r}: body {name!r} does not move")
             out += [(f"{name}.{part}[{axis}]", i, BODY_INPUTS[part], axis) for axis in range(3)]
     return out
 

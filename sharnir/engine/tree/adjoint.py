@@ -274,7 +274,7 @@ def impact_adjoint(tree: AdjointTree) -> None:
 
 
 def state_adjoint(tree: AdjointTree, first: str) -> None:
-    """Slopes by the state at the start of a step, from those by how it is read; C++ `first`: whether it is that which is given."""
+    """Slopes by the state at the start of a step, from those by how it is read; `first`, C++: whether it is the first."""
     p = tree.whole
     with tree.backwards():
         read_ends(tree)

@@ -66,7 +66,7 @@ class Adjoint(KeptSteps):
         p, tree = self.program, self.tree
         back = AdjointTree(p, tree.second_gear)
         with p.block("for (;; --k) {"):
-            p.say(f"state_at = k;\n{self.load_step()}")
+            p.say(f"state_at = k;\n{self.load_step('k == steps')}")
             with p.block("if (k < steps) {"):
                 p.say(f"state_at = k + 1;\n{self.load_means()}\nstate_at = k;")
                 self.set_commands()

@@ -105,8 +105,10 @@ class Motion:
         kind = np_real if dtype is real else np.int32
         return wp.array(np.ascontiguousarray(x, kind).ravel(), dtype=dtype, device=self.device)
 
-    def make(self, seeds: np.ndarray, by_parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def make(self, seeds: np.ndarray, by_parameters: np.ndarray, begin: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Make the steps, and follow directions: (world, direction, link, number of `SEED`), and the same of `PARAMETERS`.
+
+        They begin where the simulation stands, or, without `begin`, where they began before.
 
         Returns speeds (step, world, link, number), and how states change, (step, world, direction, link, number of `RESULT`).
         """
@@ -117,7 +119,14 @@ class Motion:
         speeds = self._zeros((self.steps + 1) * self.worlds * self.links * RESULT["speed"])
         results = self._zeros((self.steps + 1) * each * RESULT_SIZE)
         numbers, kept = self._before
-        inputs = [*numbers, blocks, *kept, self._memory, self._zeros(ROW * (self.links + 1) * LANES * self.worlds * blocks)]
+        inputs = [
+            *numbers,
+            blocks,
+            int(begin),
+            *kept,
+            self._memory,
+            self._zeros(ROW * (self.links + 1) * LANES * self.worlds * blocks),
+        ]
         inputs += [acts_of(self.trees), speeds, in_lanes(seeds, self.device), in_lanes(by_parameters, self.device), results, told]
         wp.launch(kernel, dim=self.worlds, device=self.device, inputs=inputs)
         self._check(told)
@@ -153,8 +162,8 @@ class Motion:
     def back(self, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Slopes of a cost, from those by states: (step, world, link, number of `RESULT`).
 
-        Returns those by what is given, (step, world, link, number of `SEED`), at the start the state as well; and those by numbers
-        of links, (world, link, number of `PARAMETERS`).
+        Returns those by what is given, (step, world, link, number of `SEED`), at the start the state as well; and those by
+        numbers of links, (world, link, number of `PARAMETERS`).
         """
         kernel, shape = adjoint_kernel(), (self.steps + 1, self.worlds, self.links)
         load_modules([kernel.module], self.device)
@@ -168,28 +177,33 @@ class Motion:
         return out.numpy().reshape(*shape, SEED_SIZE), by_parameters.numpy().reshape(*shape[1:], PARAMETERS_SIZE)
 
     def numbers(self, control: Any) -> np.ndarray:
-        """(1 or worlds, link, number of `PARAMETERS`) as they are now."""
-        m, plan = self.trees.model, copy(self.trees.plan)
-        of_links = plan._numbers()
-        worlds = max(1, *(x.shape[1] for x in of_links.values()))
-        laws: dict[str, np.ndarray] = {}
-        for name in PARAMETERS.keys() - OF_LINKS.keys():
-            where, _, field = TABLES.get(name, f"control.{name}").rpartition(".")
-            laws[name] = columns_of(getattr(control if where == "control" else getattr(m, where), field))
-            worlds = max(worlds, laws[name].shape[1])
-        out, at = np.zeros((worlds, self.links, PARAMETERS_SIZE)), 0
-        for name, size in PARAMETERS.items():
-            if name in OF_LINKS:
-                x = of_links[name]
-                if name == "inertia":
-                    x = np.stack([x[..., r, c] for r, c in SYMMETRIC], -1)
-                out[:, :, at : at + size] = np.swapaxes(x.reshape(*x.shape[:2], size), 0, 1)
-            else:
-                for i, p in enumerate(plan.places):
-                    if p.axis >= 0 and p.kind in ONE_AXIS:
-                        out[:, i, at] = laws[name][p.axis]
-            at += size
-        return out
+        """`link_numbers` of now."""
+        return link_numbers(self.trees, control)
+
+
+def link_numbers(trees: Any, control: Any) -> np.ndarray:
+    """(1 or worlds, link, number of `PARAMETERS`) as they are now."""
+    m, plan = trees.model, copy(trees.plan)
+    of_links = plan._numbers()
+    worlds = max(1, *(x.shape[1] for x in of_links.values()))
+    laws: dict[str, np.ndarray] = {}
+    for name in PARAMETERS.keys() - OF_LINKS.keys():
+        where, _, field = TABLES.get(name, f"control.{name}").rpartition(".")
+        laws[name] = columns_of(getattr(control if where == "control" else getattr(m, where), field))
+        worlds = max(worlds, laws[name].shape[1])
+    out, at = np.zeros((worlds, len(plan.places), PARAMETERS_SIZE)), 0
+    for name, size in PARAMETERS.items():
+        if name in OF_LINKS:
+            x = of_links[name]
+            if name == "inertia":
+                x = np.stack([x[..., r, c] for r, c in SYMMETRIC], -1)
+            out[:, :, at : at + size] = np.swapaxes(x.reshape(*x.shape[:2], size), 0, 1)
+        else:
+            for i, p in enumerate(plan.places):
+                if p.axis >= 0 and p.kind in ONE_AXIS:
+                    out[:, i, at] = laws[name][p.axis]
+        at += size
+    return out
 
 
 def in_lanes(x: np.ndarray, device: Any) -> Any:

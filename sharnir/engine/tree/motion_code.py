@@ -63,9 +63,9 @@ class KeptSteps(Tangent):
         """Of some step."""
         return ""
 
-    def load_step(self) -> str:
-        """C++: the state and what acts."""
-        return super().load()
+    def load_step(self, laws: str = "true") -> str:
+        """C++: the state and what acts; `laws`: whether numbers of laws are read."""
+        return super().load().replace("!same_laws", laws)
 
     def set_commands(self) -> None:
         """Give the commands of step k."""
@@ -84,16 +84,14 @@ class Steps(KeptSteps):
         p, tree = self.program, self.tree
         along = TangentTree(p, tree.second_gear)
         along.rated = frozenset(IN_STEP)
-        p.say(self.load_step())
-        with p.block("if (fresh) {"):
+        p.say(f"state_at = begin ? -1 : 0; {self.load_step()}")
+        with p.block("if (fresh && begin) {"):
             project(tree)
-        guess(tree)
         p.say(f"state_at = 0; {self.store_step()}")
+        guess(tree)
         names = [f"rate({ROW}*(i + 1) + {START[n] + m})" for n, size in PARAMETERS.items() for m in range(size)]
         p.say("for (block = 0; block < blocks; ++block) for (int i = 0; i < links; ++i) {")
-        p.say(
-            f"const reals* const of = (const reals*)by_parameters.data + (size_t)((w*blocks + block)*links + i)*{PARAMETERS_SIZE};"
-        )
+        p.say(f"const reals* const of = (const reals*)by_parameters.data + ((w*blocks + block)*links + i)*{PARAMETERS_SIZE};")
         p.say(" ".join(f"{name} = of[{n}];" for n, name in enumerate(names)) + " }")
         with p.block("for (;; ++k) {"):
             place_links(tree)
@@ -184,7 +182,7 @@ def motion_kernel() -> Any:
 
     @wp.func_native(emitted(NAME, body))
     def go(
-        t: wp.array(dtype=TreeStep), w: int, fresh: int, steps: int, rows: int, columns: int, blocks: int,
+        t: wp.array(dtype=TreeStep), w: int, fresh: int, steps: int, rows: int, columns: int, blocks: int, begin: int,
         states: wp.array(dtype=real), hits: wp.array(dtype=int), controls: wp.array(dtype=real),
         column_at: wp.array(dtype=int), column_scale: wp.array(dtype=real), column_adds: wp.array(dtype=real),
         memory: wp.array(dtype=real), rates: wp.array(dtype=real), acts_all: wp.array(dtype=int), speeds: wp.array(dtype=real),
@@ -195,7 +193,7 @@ def motion_kernel() -> Any:
 
     @wp.kernel(module=NAME, enable_backward=False)
     def make_steps(
-        t: wp.array(dtype=TreeStep), steps: int, rows: int, columns: int, blocks: int, states: wp.array(dtype=real),
+        t: wp.array(dtype=TreeStep), steps: int, rows: int, columns: int, blocks: int, begin: int, states: wp.array(dtype=real),
         hits: wp.array(dtype=int), controls: wp.array(dtype=real), column_at: wp.array(dtype=int),
         column_scale: wp.array(dtype=real), column_adds: wp.array(dtype=real), memory: wp.array(dtype=real),
         rates: wp.array(dtype=real), acts_all: wp.array(dtype=int), speeds: wp.array(dtype=real), seeds: wp.array(dtype=real),
@@ -205,11 +203,11 @@ def motion_kernel() -> Any:
         changed = set_kinds(t, w)
         fresh = int(changed or not is_untouched(t, w))
         prescribe(t, w)
-        if fresh == 1:
+        if begin == 1 and fresh == 1:
             load(t, w)
         told[w] = go(
-            t, w, fresh, steps, rows, columns, blocks, states, hits, controls, column_at, column_scale, column_adds, memory,
-            rates, acts_all, speeds, seeds, by_parameters, results,
+            t, w, fresh, steps, rows, columns, blocks, begin, states, hits, controls, column_at, column_scale, column_adds,
+            memory, rates, acts_all, speeds, seeds, by_parameters, results,
         )  # fmt: skip
         if fresh == 1:
             t[0].state.tree[0, w] = real(0.0)

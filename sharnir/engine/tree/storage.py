@@ -791,8 +791,8 @@ class LoopTree(Emitted):
 
     def place_of_link(self) -> str:
         """C++: where the numbers of link i and of its base begin."""
-        return f"""const Place own = {self.row}*(i + 1), base = {self.row}*(bases[i] + 1); const int axis = axis_of(i); (void)axis;
-const Place apart = {self.row}*(links + 1) + {ROW_APART}*i; (void)apart;"""
+        own = f"const Place own = {self.row}*(i + 1), base = {self.row}*(bases[i] + 1); const int axis = axis_of(i); (void)axis;"
+        return f"{own}\nconst Place apart = {self.row}*(links + 1) + {ROW_APART}*i; (void)apart;"
 
     def sweep(self) -> AbstractContextManager[None]:
         """What a loop over links or rows is recorded in."""
