@@ -137,6 +137,10 @@ class Rollout:
                 q[..., p.coordinate : p.coordinate + 4] = motion.kept(i, "rotation") * back
             elif speeds_of(p) == 1:
                 q[..., p.coordinate] = motion.kept(i, "q")[..., 0]
+        begun = dynamics.from_state(self._sim, self._sim.state)[0]
+        for a in [int(self._links.q_start[k]) + x.q_size - 4 for k, x in enumerate(self._links.kinds) if len(x.turns) == 3]:
+            turns, first = q[..., a : a + 4], begun[:, None, a : a + 4]  # of its two quaternions a rotation has that of the state
+            turns *= np.where((turns[:, :1] * first).sum(-1, keepdims=True) < 0, -1.0, 1.0)
         self._q, self._v = q, v
         self.q, self.v, self.switches = self._out(q), self._out(v), self._out(motion.hits.T)
 
