@@ -53,8 +53,9 @@ class Rollout:
     """
 
     def __init__(
-        self, sim: Owner, controls: Any, steps: int | None, inputs: Iterable[str] | None, parameters: Sequence[str]
-    ) -> None:
+        self, sim: Owner, controls: Any, steps: int | None, inputs: Iterable[str] | None, parameters: Sequence[str],
+        like: Rollout | None = None,
+    ) -> None:  # fmt: skip
         from sharnir.engine.tree.linearize import Motion
 
         check_covered(sim, "rollout")
@@ -66,7 +67,9 @@ class Rollout:
         self.steps, self.states = self.controls.shape[1], speed_names(sim, self._links)
         self._rows, self._floating = rows_of(places, self._links)
         self.parameters, self._by_words = tuple(parameters), np.zeros((len(parameters), 1, len(places), 0))
-        if self.parameters:
+        if like is not None:  # numbers of links are linear in parameters
+            self._by_words = like._by_words
+        elif self.parameters:
             self._by_words = self._differences(found(sim, self.parameters))
         solver = sim.solver
         if solver._bound is None or solver._bound[0] is not sim._state:
