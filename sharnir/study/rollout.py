@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -273,9 +273,9 @@ def rollout(
     *,
     steps: int | None = None,
     inputs: Iterable[str] | None = None,
-    parameters: Sequence[str] = (),
+    parameters: Sequence[str] | Mapping[str, Any] = (),
 ) -> Rollout:
-    """A motion from the present state, whose costs can be differentiated; the simulation stays as it is.
+    """A motion from the present state, whose costs can be differentiated; the state of the simulation stays as it is.
 
     It covers what `Simulation.linearize` does; impacts at limits, and where friction stops an axis, too.
 
@@ -284,6 +284,27 @@ def rollout(
         steps: how many, where there are no controls.
         inputs: what they command, see `Simulation.linearize`; the efforts of all joints with one axis if None.
         parameters: words such as "body/bob.mass", "joint/hinge.friction" or "joint/hinge.child_anchor[2]" that costs are
-            differentiated by.
+            differentiated by, or their values by such words, which are given to the simulation.
+
+    Where controls or parameters are PyTorch's tensors, `q` and `v` are such, and `backward()` goes through the motion.
     """
-    return Rollout(sim, controls, steps, inputs, parameters)
+    values = list(parameters.values()) if isinstance(parameters, Mapping) else []
+    if isinstance(parameters, Mapping):
+        for parameter, value in zip(found(sim, list(parameters)), values, strict=True):
+            parameter.put(sim, np.broadcast_to(plain(value), sim.worlds))
+    made = Rollout(sim, plain(controls), steps, inputs, tuple(parameters))
+    if any(is_tensor(x) for x in (controls, *values)):
+        from sharnir.study.tensors import attach
+
+        attach(made, controls, values)
+    return made
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether something is a tensor of PyTorch, which is not imported for that."""
+    return type(x).__module__.partition(".")[0] == "torch"
+
+
+def plain(x: Any) -> Any:
+    """A tensor as an array."""
+    return x.detach().cpu().numpy().astype(float) if is_tensor(x) else x
