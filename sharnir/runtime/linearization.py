@@ -59,7 +59,7 @@ class Linearizer:
         inputs: see `Simulation.linearize`.
     """
 
-    def __init__(self, sim: Owner, inputs: tuple[str, ...] | None) -> None:
+    def __init__(self, sim: Owner, inputs: Iterable[str] | None) -> None:
         from sharnir.engine.tree.linearize import Directions
         from sharnir.engine.tree.tangent import RESULT, SEED, SEED_SIZE, start_of
 

@@ -79,7 +79,8 @@ class Rollout:
         columns_at = [(i, name, k) for _, i, name, k in columns]
         self._motion = Motion(solver._trees, solver._bound[2], columns_at, self.controls)
         self._was = self._motion.numbers(sim.commands)
-        self._speeds, _ = self._motion.make(*[np.zeros((sim.worlds, 0, len(places), 0))] * 2)
+        nothing = np.zeros((sim.worlds, 0, len(places), 0))
+        self._speeds, _ = self._motion.make(nothing, nothing)
         self._read()
 
     def _given(self, controls: Any, steps: int | None, m: int) -> np.ndarray:
@@ -207,10 +208,37 @@ class Rollout:
             out[:, :, own] = frame @ out[:, :, own]
         return self._out(out)  # type: ignore[no-any-return]
 
+    def gradient_then(self, q: Any, v: Any) -> Gradient:
+        """`gradient` of a motion that began at `begun`, also where the simulation was changed since."""
+        if self._is_same():
+            return self.gradient(q, v)
+        sim, now = self._sim, self._sim.snapshot()
+        start, values = self.begun
+        some = found(sim, self.parameters)
+        before = [parameter.get(sim) for parameter in some]
+        for parameter, value in zip(some, values, strict=True):
+            parameter.put(sim, value)
+        sim.restore(start)
+        try:
+            controls = self.controls if self.inputs else None
+            return Rollout(sim, controls, self.steps, self.inputs or None, self.parameters, self).gradient(q, v)
+        finally:
+            for parameter, value in zip(some, before, strict=True):
+                parameter.put(sim, value)  # type: ignore[arg-type]
+            sim.restore(now)
+
+    begun: tuple[Any, list[Any]]
+
+    def _is_same(self) -> bool:
+        """Whether nothing was changed on which the motion depends."""
+        bound, motion = self._sim.solver._bound, self._motion
+        if bound is None or bound[2] is not motion.bound:
+            return False
+        return np.array_equal(motion.numbers(self._sim.commands), self._was)
+
     def _check_same(self) -> None:
         """Refuse to differentiate a motion after something was changed on which it depends."""
-        bound, motion = self._sim.solver._bound, self._motion
-        if bound is None or bound[2] is not motion.bound or not np.array_equal(motion.numbers(self._sim.commands), self._was):
+        if not self._is_same():
             raise SimulationError("rollout: the simulation was changed after this motion; make a new one to differentiate it")
 
     def _slopes(self, what: str, given: Any, like: np.ndarray) -> np.ndarray:
@@ -296,6 +324,7 @@ def rollout(
     if any(is_tensor(x) for x in (controls, *values)):
         from sharnir.study.tensors import attach
 
+        made.begun = sim.snapshot(), [np.array(np.broadcast_to(plain(value), sim.worlds), float) for value in values]
         attach(made, controls, values)
     return made
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
+
+from sharnir.core.extras import need
+
+torch: Any = need("torch")
 
 
-class Steps(torch.autograd.Function):
+class Steps(torch.autograd.Function):  # type: ignore[misc]
     """Coordinates and speeds of a motion that was made, as a function of its controls and parameters."""
 
     @staticmethod
@@ -22,8 +25,7 @@ class Steps(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *slopes: Any) -> Any:
         """Slopes by controls and parameters from those by coordinates and speeds."""
-        made = ctx.made
-        found = made.gradient(*(x.detach().cpu().numpy().astype(float) for x in slopes))
+        found = ctx.made.gradient_then(*(x.detach().cpu().numpy().astype(float) for x in slopes))
         each: list[Any] = [found.controls, *found.parameters.values()]
         out: list[Any] = [None]
         for like, slope in zip(ctx.like, each, strict=True):

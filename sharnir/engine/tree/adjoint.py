@@ -17,6 +17,7 @@ from typing import Any
 from sharnir.emit.expressions import Expression, node, rate_of, select, value, value_of
 from sharnir.emit.program import INFIX, Program
 from sharnir.engine.tree.forest import BALL
+from sharnir.engine.tree.joints import Ball
 from sharnir.engine.tree.step import place_links, update_twists
 from sharnir.engine.tree.storage import JOINTS, SIZES, START, LinkView, numbers, pack
 from sharnir.engine.tree.tangent import (
@@ -24,7 +25,6 @@ from sharnir.engine.tree.tangent import (
     IN_IMPACT,
     IN_STEP,
     PASSES,
-    Ball,
     TangentTree,
     end_step,
     follow,
@@ -117,7 +117,8 @@ class AdjointTree(TangentTree):
 
     def _close(self) -> list[str]:
         """The transpose of the present way."""
-        part, opens = self.program, f"number(own + {START['opens']}) > real(0.5)"
+        part: Any = self.program
+        opens = f"number(own + {START['opens']}) > real(0.5)"
         given = [(place, part.read(place, "reals"), rate) for place, rate in self._rates.items()]
         sums = [(place, part.read(place, "reals"), rate) for place, rate in self._sums]
         found = transposed([(slope, rate) for _, slope, rate in [*given, *sums]])
@@ -151,7 +152,8 @@ class AdjointTree(TangentTree):
         if isinstance(condition, bool):
             way = condition
         else:
-            way = self.decide(self.program.condition(condition), (True, False))
+            part: Any = self.program
+            way = self.decide(part.condition(condition), (True, False))
         if way:
             yield
 
@@ -209,7 +211,7 @@ def transposed(outputs: list[tuple[Any, Any]]) -> dict[str, Any]:
         give(rate, slope)
     found: dict[str, Any] = {}
     for e in reversed(order):
-        slope = slopes.get(id(e))
+        slope = slopes[id(e)]
         a: tuple[Any, ...] = e.args
         if e.op == "value":
             found[str(a[0])[1:]] = slope

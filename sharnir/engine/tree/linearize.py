@@ -155,7 +155,8 @@ class Motion:
         for field, size in stored_fields(kind, True, CPP):
             if field == name:
                 states = self._states.numpy().reshape(self.steps + 1, -1, self.worlds)
-                return np.moveaxis(states[:, at : at + size], -1, 0).astype(float)
+                found: np.ndarray = np.moveaxis(states[:, at : at + size], -1, 0).astype(float)
+                return found
             at += size
         raise KeyError(name)
 

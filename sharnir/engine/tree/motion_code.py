@@ -22,6 +22,7 @@ from sharnir.engine.tree.tangent import (
     RESULT,
     RESULT_SIZE,
     SEED_SIZE,
+    PlainTree,
     TangentTree,
     end_step,
     linearize_laws,
@@ -49,6 +50,8 @@ HEAD = f"""int k = 0;
 
 class KeptSteps(Tangent):
     """What functions that make steps, and that go back along them, have in common: numbers of any step."""
+
+    tree: PlainTree
 
     more = "int state_at = -1;"
     once = "real(0.0)"
