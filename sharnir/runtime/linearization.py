@@ -62,12 +62,14 @@ class Linearizer:
     def __init__(self, sim: Owner, inputs: Iterable[str] | None) -> None:
         from sharnir.engine.tree.linearize import Directions
         from sharnir.engine.tree.tangent import RESULT, SEED, SEED_SIZE, start_of
+        from sharnir.engine.tree.tangent_code import NOT_FOUND
 
         check_covered(sim)
         solver = sim.solver
         if solver._bound is None or solver._bound[0] is not sim._state:
             solver._bind(sim._state, sim.commands)
-        self.bound, self.asked = solver._bound, inputs
+        self.bound, self.asked, self.not_found = solver._bound, inputs, NOT_FOUND
+        self.resting = sim._state.resting.numpy()  # a view
         links, self.places = dynamics.links(sim), solver._trees.plan.places
         self.n, self.states = links.nv, speed_names(sim, links)
         rows, self.floating = rows_of(self.places, links)
@@ -85,14 +87,12 @@ class Linearizer:
         self.where = np.stack(where, 1) if where else np.zeros((sim.worlds, 0, count), int)
 
     def __call__(self, sim: Owner) -> Linearization:
-        from sharnir.engine.tree.tangent_code import NOT_FOUND
-
         state = sim.state
-        if sim._state.resting.numpy().any():  # what sleeps has no steps to differentiate
+        if self.resting.any():  # what sleeps has no steps to differentiate
             sim.solver.wake(sim._state)
         marks = self.directions.follow()
-        if NOT_FOUND in marks:
-            w = f" in world {int(np.flatnonzero(marks == NOT_FOUND)[0])}" if sim.worlds > 1 else ""
+        if marks.any() and self.not_found in marks:
+            w = f" in world {int(np.flatnonzero(marks == self.not_found)[0])}" if sim.worlds > 1 else ""
             words = f"the next step does not converge as a whole{w}; take a smaller dt than {sim.dt:g} s"
             raise SimulationError(f"linearize: {words}")
         both = self.directions.results[self.where]
