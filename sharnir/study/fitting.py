@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.control import command
 from sharnir.core.extras import need
 from sharnir.core.misspellings import by_name
 from sharnir.errors import SimulationError, as_numbers
@@ -94,7 +95,7 @@ def fit(
     parameters: Mapping[str, Any],
     *,
     words: Sequence[str] | None = None,
-    control: Callable[[Simulation], None] | None = None,
+    control: Callable[[Simulation], None] | Mapping[str, Any] | None = None,
     noise: float | Mapping[str, float] | None = None,
     confidence: float = 0.95,
     iterations: int = 50,
@@ -106,13 +107,14 @@ def fit(
     Args:
         sim: a Simulation that stands where the recording begins (it is left at that start, with what was found), a Scene (with
             `dt`), or a function make(worlds). A Simulation of one world is best where `sh.rollout` covers it, values are those of
-            joints and nothing is controlled; else 2p + 1 worlds for p parameters, so that an iteration is one batch.
+            joints and no function controls it; else 2p + 1 worlds for p parameters, so that an iteration is one batch.
         recording: a log of `sim.record`, a `Recording`, or a dict of "time" (n,) in s and of values (n, …) by such words; NaN
             where none is.
         words: which of its values are to be repeated, all if None; of a `Recording` q and qd of the joints, or positions of
             bodies where there are none.
         parameters: first guesses by word (as in `run_study`), or (guess, low, high).
-        control: called with the simulation before each step, to repeat what was commanded while it was recorded.
+        control: what was commanded while it was recorded: for each step, by inputs as in `Simulation.linearize`
+            ({"hinge.effort": (steps,)}), or a function that is called with the simulation before each step.
         noise: standard deviation of the recorded values, one or by name; if None it is estimated, for each name, from what is
             left.
         confidence: of the intervals. iterations: most of them. options: of the Simulation of a Scene.
@@ -277,6 +279,29 @@ class _Batches:
         return {name: float(np.sqrt(np.nanmean((values[name] - seen) ** 2))) for name, seen in self.seen.items()}
 
 
+class Commands:
+    """What is commanded in each step."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self.values = {name: as_numbers(x) for name, x in given.items()}
+        for name, x in self.values.items():
+            if x.ndim != 1 or not len(x) or not np.isfinite(x).all():
+                raise SimulationError(f"fit: control {name!r} is one finite number a step, got shape {x.shape}")
+        self.began: float | None = None
+
+    def of(self, steps: int) -> tuple[list[str], np.ndarray]:
+        """Inputs, and (steps, m) commands; the last one stays."""
+        at = np.arange(steps)
+        return list(self.values), np.stack([x[np.minimum(at, len(x) - 1)] for x in self.values.values()], 1)
+
+    def __call__(self, sim: Simulation) -> None:
+        """Give the commands of the next step."""
+        began = self.began = sim.time if self.began is None else self.began
+        step = round((sim.time - began) / sim.dt)
+        values = np.array([x[min(step, len(x) - 1)] for x in self.values.values()])
+        command(sim, [name if "." in name else f"{name}.effort" for name in self.values], values)
+
+
 class _Followed(_Batches):
     """The recorded motion of one world, with the derivative of its steps."""
 
@@ -289,7 +314,8 @@ class _Followed(_Batches):
             self.count += 1
             steps, n = int(self.before.max() + (self.part > 0).any()), int(self.sim.model.speeds)
             try:
-                made = Rollout(self.sim, None, max(1, steps), None, [p.word for p in self.parameters], self.first)
+                inputs, given = (None, None) if not isinstance(self.control, Commands) else self.control.of(max(1, steps))
+                made = Rollout(self.sim, given, max(1, steps), inputs, [p.word for p in self.parameters], self.first)
                 self.first = self.first or made
                 by, at = made.jacobian(), len(made.states)
                 motion = np.concatenate([made.q[:, :n], made.v[:, :n]], 1)
@@ -323,8 +349,11 @@ def _runs(
     sim: Any, time: np.ndarray, seen: dict[str, np.ndarray], words: list[str], control: Any, dt: float | None, options: Any
 ) -> _Batches:
     """How the motion is run for points: with the derivative of steps where that is known."""
+    follows = control is None or isinstance(control, Mapping)
+    if isinstance(control, Mapping):
+        control = Commands(control)
     given = time, seen, words, control
-    if control is None and not (isinstance(sim, Simulation) and sim.worlds > 1):
+    if follows and not (isinstance(sim, Simulation) and sim.worlds > 1):
         one = _simulation(sim, 1, dt, options)
         if isinstance(sim, Simulation) or _is_followed(one, seen, words):
             return _Followed(one, *given) if _is_followed(one, seen, words) else _Batches(one, *given)
