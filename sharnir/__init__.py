@@ -86,9 +86,9 @@ __all__ = [
     "Control", "Cylinder", "Cylindrical", "DCMotor", "Distance", "DivergenceError", "Drum", "Ellipsoid", "Energy", "Engine",
     "Fit", "Fixed", "Free", "Friction", "Gear", "Health", "HydraulicCylinder", "Inertia", "Joint", "Limit", "Material", "Mesh",
     "Model", "Momentum", "Motor", "Planar", "PointMass", "PointOnLine", "Prismatic", "RealTime", "Recording", "Report",
-    "Revolute", "Rollout", "Rope", "Scene", "SceneError", "SceneFileError", "SceneWarning", "Servo", "Shape", "Sheave", 
-    "Simulation", "SimulationError", "SolverDirect", "SolverSequential", "Sphere", "Spherical", "SplitSimulation", "State", "Steering",
-    "StepWarning", "StudyResult", "Surface", "Suspension", "SwingTwist", "Tire", "Tolerances", "Track", "Tyre", "Universal",
+    "Revolute", "Rollout", "Rope", "Scene", "SceneError", "SceneFileError", "SceneWarning", "Servo", "Shape", "Sheave",
+    "Simulation", "SimulationError", "SolverDirect", "SolverSequential", "Sphere", "Spherical", "SplitSimulation", "State",
+    "Steering", "StepWarning", "StudyResult", "Surface", "Suspension", "SwingTwist", "Tire", "Tolerances", "Track", "Tyre", "Universal",
     "Visual", "Wheel", "about", "compare", "control", "dynamics", "fit", "gym", "load_mjcf", "load_scene", "load_urdf",
     "optimize", "rollout", "rpy", "run_study", "sensors", "set_precision", "terrain",
 ]  # fmt: skip

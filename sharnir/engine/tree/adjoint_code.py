@@ -132,7 +132,7 @@ def adjoint_kernel() -> Any:
         column_at: wp.array(dtype=int), column_scale: wp.array(dtype=real), column_adds: wp.array(dtype=real),
         memory: wp.array(dtype=real), slopes: wp.array(dtype=real), acts_all: wp.array(dtype=int), cost: wp.array(dtype=real),
         out: wp.array(dtype=real), by_parameters: wp.array(dtype=real), told: wp.array(dtype=int),
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         w = wp.tid()
         set_kinds(t, w)
         prescribe(t, w)

@@ -147,7 +147,7 @@ class Motion:
     @property
     def hits(self) -> np.ndarray:
         """(step, world) whether something stopped at the end."""
-        return self._hits.numpy().reshape(self.steps, self.worlds) != 0  # type: ignore[no-any-return]
+        return np.asarray(self._hits.numpy().reshape(self.steps, self.worlds) != 0)
 
     def kept(self, link: int, name: str) -> np.ndarray:
         """(world, step, numbers) of a field of a link in all states."""

@@ -201,7 +201,7 @@ def motion_kernel() -> Any:
         column_scale: wp.array(dtype=real), column_adds: wp.array(dtype=real), memory: wp.array(dtype=real),
         rates: wp.array(dtype=real), acts_all: wp.array(dtype=int), speeds: wp.array(dtype=real), seeds: wp.array(dtype=real),
         by_parameters: wp.array(dtype=real), results: wp.array(dtype=real), told: wp.array(dtype=int),
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         w = wp.tid()
         changed = set_kinds(t, w)
         fresh = int(changed or not is_untouched(t, w))
