@@ -88,9 +88,9 @@ __all__ = [
     "Model", "Momentum", "Motor", "Planar", "PointMass", "PointOnLine", "Prismatic", "RealTime", "Recording", "Report",
     "Revolute", "Rollout", "Rope", "Scene", "SceneError", "SceneFileError", "SceneWarning", "Servo", "Shape", "Sheave",
     "Simulation", "SimulationError", "SolverDirect", "SolverSequential", "Sphere", "Spherical", "SplitSimulation", "State",
-    "Steering", "StepWarning", "StudyResult", "Surface", "Suspension", "SwingTwist", "Tire", "Tolerances", "Track", "Tyre", "Universal",
-    "Visual", "Wheel", "about", "compare", "control", "dynamics", "fit", "gym", "load_mjcf", "load_scene", "load_urdf",
-    "optimize", "rollout", "rpy", "run_study", "sensors", "set_precision", "terrain",
+    "Steering", "StepWarning", "StudyResult", "Surface", "Suspension", "SwingTwist", "Tire", "Tolerances", "Track", "Tyre",
+    "Universal", "Visual", "Wheel", "about", "compare", "control", "dynamics", "fit", "gym", "load_mjcf", "load_scene",
+    "load_urdf", "optimize", "rollout", "rpy", "run_study", "sensors", "set_precision", "terrain",
 ]  # fmt: skip
 
 _WHERE = {

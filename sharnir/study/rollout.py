@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from sharnir import dynamics
 from sharnir.core.misspellings import by_name
 from sharnir.core.spatial import quat_rotate
-from sharnir.errors import SimulationError, as_numbers
+from sharnir.errors import SimulationError, StepWarning, as_numbers, callers_level
 from sharnir.runtime.linearization import at_frame, check_covered, columns_of, efforts, rows_of, speed_names, speeds_of
 from sharnir.study.words import Parameter
 from sharnir.study.words import parameters as found_parameters
@@ -82,6 +83,7 @@ class Rollout:
         nothing = np.zeros((sim.worlds, 0, len(places), 0))
         self._speeds, _ = self._motion.make(nothing, nothing)
         self._read()
+        self._warn_of_shares()
 
     def _given(self, controls: Any, steps: int | None, m: int) -> np.ndarray:
         """(worlds, steps, m)."""
@@ -154,6 +156,18 @@ class Rollout:
     def __repr__(self) -> str:
         switches = int(np.sum(self.switches))
         return f"Rollout({self.steps} steps, {len(self.inputs)} inputs{f', {switches} switches' if switches else ''})"
+
+    def _warn_of_shares(self) -> None:
+        """Tell of drives and dampers that steps resolve in part: how much of them is taken at the mean speed is held fixed."""
+        for i, stiff in self._motion.stiffness().items():
+            if ((stiff > 1.0) & (stiff < 4.0)).any():
+                name = list(self._sim.model.joint_names)[self._sim.solver._trees.plan.places[i].joint]
+                words = (
+                    f"rollout: steps of {self._sim.dt:g} s resolve the drive or damper of joint {name!r} in part; derivatives are"
+                )
+                warnings.warn(
+                    f"{words} inexact there (by about 1e-3): take a smaller dt", StepWarning, stacklevel=callers_level()
+                )
 
     def gradient(self, q: Any = None, v: Any = None) -> Gradient:
         """How a cost changes with the first state, the controls and the parameters, from its derivatives by the motion.

@@ -213,6 +213,15 @@ def test_worlds_are_differentiated_as_each_alone():
             assert abs(same.parameters[word] - made.parameters[word][w]) <= 1e-12 * abs(same.parameters[word])
 
 
+def test_a_drive_that_steps_resolve_in_part_is_told_of():
+    scene = sh.Scene()
+    scene.add_body("a", mass=1.0, inertia=(0.02, 0.02, 0.005), position=(0.1, 0, -0.2))
+    scene.add_joint("top", sh.Revolute("y", drive=sh.Servo(kp=10, kd=0.1)), scene.world, "a", position=(0, 0, 0))
+    sim = sh.Simulation(scene, 0.05, solver="direct", sleep=False)
+    with pytest.warns(sh.StepWarning, match="resolve the drive or damper of joint 'top' in part"):
+        sh.rollout(sim, steps=5)
+
+
 def test_the_state_stays_and_what_is_wrong_is_told():
     sim, q, v = laws(SERVO)
     put(sim, q, v)

@@ -177,6 +177,24 @@ class Motion:
         self._check(told)
         return out.numpy().reshape(*shape, SEED_SIZE), by_parameters.numpy().reshape(*shape[1:], PARAMETERS_SIZE)
 
+    def stiffness(self) -> dict[int, np.ndarray]:
+        """Of links with drives or dampers, (world, step): what `laws.axis.resolved_share` judges."""
+        numbers, at, out = self.numbers(self.trees.solver._bound[1]), dict[str, int](), dict[int, np.ndarray]()
+        end = 0
+        for name, size in PARAMETERS.items():
+            at[name], end = end, end + size
+        dt = self.trees.solver.dt
+        for i, p in enumerate(self.trees.plan.places):
+            if p.kind in ONE_AXIS:
+                x = {name: numbers[:, i, k][:, None] for name, k in at.items()}
+                kp, c = x["servo_kp"], x["damping"] + x["friction_viscous"] + x["servo_kd"]
+                motor = (x["torque_constant"] * x["gear_ratio"]) ** 2 / np.where(x["resistance"] > 0, x["resistance"], np.inf)
+                rotor = np.where(x["resistance"] > 0, x["rotor_inertia"] * x["gear_ratio"] ** 2, 0.0)
+                known = self.kept(i, "SU")[..., 0]
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    out[i] = np.where(known > 0, np.maximum(4 * dt * dt * kp, 2 * dt * (c + motor)) / (known + rotor), 0.0)
+        return out
+
     def numbers(self, control: Any) -> np.ndarray:
         """`link_numbers` of now."""
         return link_numbers(self.trees, control)
