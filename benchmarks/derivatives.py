@@ -1,4 +1,5 @@
-"""Cost of the derivative of a step: `Simulation.linearize` beside steps, and MuJoCo's `mjd_transitionFD` with the same model.
+"""Cost of derivatives: `Simulation.linearize` beside steps, and MuJoCo's `mjd_transitionFD` with the same model; `sh.rollout` and
+its gradient beside the motion.
 
 A 7-joint arm with limits, friction and servos, and chains of hinges; A and B of all efforts. CPU time of one thread, the median
 of ratios of runs that take turns.
@@ -66,11 +67,45 @@ def measure(name: str, scene: sh.Scene, xml: str, dt: float, rounds: int) -> Non
     print(f"{name}: linearize {us:.0f} µs, {text}", flush=True)
 
 
+def go_back(name: str, scene: sh.Scene, steps: int, rounds: int) -> None:
+    """A motion of so many steps with commands in each, and the gradient of a cost of all its states by them and by the start."""
+    sim: Any = sh.Simulation(scene, 1e-3, solver="direct", sleep=False)
+    sim.q = 0.3 * np.sin(np.arange(1, len(sim.q) + 1))
+    sim.step(20)
+    commands, start = np.zeros((steps, len(sim.q))), sim.snapshot()
+    slopes = np.ones_like(sh.rollout(sim, commands).q)
+
+    def both() -> None:
+        sh.rollout(sim, commands).gradient(slopes)
+
+    def make() -> None:
+        sh.rollout(sim, commands)
+
+    def in_one_call() -> None:
+        sim.restore(start)
+        sim.step(steps)
+
+    def from_python() -> None:
+        sim.restore(start)
+        for command in commands:
+            sim.effort = command
+            sim.step()
+
+    own = interleave(both, make, rounds=rounds, steps=(steps, steps))
+    one = interleave(both, in_one_call, rounds=rounds, steps=(steps, steps))
+    each = interleave(both, from_python, rounds=rounds, steps=(steps, steps))
+    us = float(np.median(own.ours)) * 1e6
+    text = f"{own.ratio:.1f} × the motion, {one.ratio:.1f} × steps of one call, {each.ratio:.2f} × steps commanded from Python"
+    print(f"{name}: motion and gradient {us:.1f} µs a step, {text}", flush=True)
+
+
 def main(arguments: list[str]) -> None:
     rounds = 9 if "--quick" in arguments else 101
     measure("7-joint arm", servo_arm(), servo_arm_xml(), 1e-3, rounds)
     for n in (10, 30) if "--quick" in arguments else (10, 30, 100):
         measure(f"{n} hinges", chain(n), chain_xml(n, 1e-3), 1e-3, rounds if n < 100 else max(5, rounds // 10))
+    go_back("7-joint arm, 1000 steps", servo_arm(), 1000, max(5, rounds // 10))
+    go_back("30 hinges, 1000 steps", chain(30), 1000, max(5, rounds // 20))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ SECTIONS = Config(napoleon_google_docstring=True, napoleon_numpy_docstring=False
 GROUPS = {
     "Mechanisms": "pendulum double_pendulum chain swinging_door slider_crank four_bar linkages cart_flywheel branching_tree",
     "Drives and friction": "dry_pendulum stick_slip friction_arm dc_motor",
-    "Control": "computed_torque ur5_path balanced_pendulum swing_up",
+    "Control": "computed_torque ur5_path balanced_pendulum swing_up crane_without_sway",
     "Rotation": "spinning_top tumbling_body satellite tippe_top",
     "Ropes": "catenary winch_crane drone_sling tow_rope mooring_line twisted_ring rope_over_drum knot",
     "Contact": "newtons_cradle box_pyramid dominoes gripper conveyor marble_run mixed_heap pushed_door walking_hexapod",

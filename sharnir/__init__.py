@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from sharnir.study.compare import Comparison, compare
     from sharnir.study.fitting import Fit, fit
     from sharnir.study.result import StudyResult
+    from sharnir.study.rollout import Rollout, rollout
     from sharnir.study.run import run_study
     from sharnir.trainer.loop import RealTime
 
@@ -85,11 +86,11 @@ __all__ = [
     "Control", "Cylinder", "Cylindrical", "DCMotor", "Distance", "DivergenceError", "Drum", "Ellipsoid", "Energy", "Engine",
     "Fit", "Fixed", "Free", "Friction", "Gear", "Health", "HydraulicCylinder", "Inertia", "Joint", "Limit", "Material", "Mesh",
     "Model", "Momentum", "Motor", "Planar", "PointMass", "PointOnLine", "Prismatic", "RealTime", "Recording", "Report",
-    "Revolute", "Rope", "Scene", "SceneError", "SceneFileError", "SceneWarning", "Servo", "Shape", "Sheave", "Simulation",
-    "SimulationError", "SolverDirect", "SolverSequential", "Sphere", "Spherical", "SplitSimulation", "State", "Steering",
-    "StepWarning", "StudyResult", "Surface", "Suspension", "SwingTwist", "Tire", "Tolerances", "Track", "Tyre", "Universal",
-    "Visual", "Wheel", "about", "compare", "control", "dynamics", "fit", "gym", "load_mjcf", "load_scene", "load_urdf",
-    "optimize", "rpy", "run_study", "sensors", "set_precision", "terrain",
+    "Revolute", "Rollout", "Rope", "Scene", "SceneError", "SceneFileError", "SceneWarning", "Servo", "Shape", "Sheave",
+    "Simulation", "SimulationError", "SolverDirect", "SolverSequential", "Sphere", "Spherical", "SplitSimulation", "State",
+    "Steering", "StepWarning", "StudyResult", "Surface", "Suspension", "SwingTwist", "Tire", "Tolerances", "Track", "Tyre",
+    "Universal", "Visual", "Wheel", "about", "compare", "control", "dynamics", "fit", "gym", "load_mjcf", "load_scene",
+    "load_urdf", "optimize", "rollout", "rpy", "run_study", "sensors", "set_precision", "terrain",
 ]  # fmt: skip
 
 _WHERE = {
@@ -122,6 +123,7 @@ _WHERE = {
     "sharnir.core.spatial": "about rpy",
     "sharnir.study.fitting": "Fit fit",
     "sharnir.study.result": "StudyResult",
+    "sharnir.study.rollout": "Rollout rollout",
     "sharnir.study.run": "run_study",
     "sharnir.runtime.contacts": "ContactPoints",
 }

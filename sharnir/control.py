@@ -319,7 +319,7 @@ def command(sim: Any, inputs: Sequence[str], values: np.ndarray) -> None:
         if part in OF_AXES:
             view = sim.joint(name) if part == "effort" else sim.joint(name).drive
             word = part.rpartition(".")[2]
-            size = np.size(getattr(view, word))
+            size = sim.model.joint_kinds[sim.model.joint_names[name]].v_size
             setattr(view, word, x[:size] if size > 1 else float(x[0]))
         else:
             body = sim.body(name)

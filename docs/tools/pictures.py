@@ -23,7 +23,7 @@ WHEN = {
     "mf4_stairs": 5.6, "mf4_door": 6.8, "krt100_trailer": 10.6, "krt100_rope": 9.6,
     "knot": 0.2,
     "mobile_crane": 9.0, "block_and_tackle": 4.0, "elevator": 5.0, "excavator_wall": 3.4, "winch_recovery": 6.0,
-    "wall_follower": 4.5, "balanced_pendulum": 0.2, "swing_up": 2.5,
+    "wall_follower": 4.5, "balanced_pendulum": 0.2, "swing_up": 2.5, "crane_without_sway": 0.9,
 }  # fmt: skip
 """Seconds after the start at which an example looks like itself; 1 where nothing is said."""
 
@@ -31,6 +31,7 @@ WHEN = {
 FROM = {
     "balanced_pendulum": {"eye": (1.0, -2.0, 0.9), "target": (0.0, 0.0, 0.45)},
     "swing_up": {"eye": (1.0, -2.4, 0.6), "target": (0.0, 0.0, 0.0)},
+    "crane_without_sway": {"eye": (2.0, -4.2, 2.0), "target": (0.7, 0.0, 1.25)},
     "mixed_heap": {"eye": (1.2, -1.8, 2.4), "target": (0.0, 0.0, 0.2)},
     "mf4_stairs": {"eye": (0.6, -3.4, 1.9), "target": (1.9, 0.0, 0.5)},
     "mf4_door": {"eye": (-0.4, -3.6, 2.1), "target": (1.7, -0.1, 0.6)},

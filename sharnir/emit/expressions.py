@@ -255,8 +255,16 @@ def _function(name: str, compute: Callable[..., float], *slopes: Callable[..., A
 
 sqrt = _function("sqrt", math.sqrt, lambda y, x: 0.5 / y)
 atan = _function("atan", math.atan, lambda y, x: 1.0 / (1.0 + x * x))
+
+
+def _atan_root_slope(y: Any, x: Any) -> Any:
+    """Near 0 a series is used instead; there it is finite, since what is not used may be multiplied by 0 (`tree.adjoint`)."""
+    far = x > 1e-8
+    return select(far, (1.0 / (1.0 + x) - y) * 0.5 / select(far, x, 1.0), 0.0)
+
+
 # atan(t)/t, of t²
-atan_root = _function("atan_root", lambda x: math.atan(math.sqrt(x)) / math.sqrt(x), lambda y, x: (1.0 / (1.0 + x) - y) * 0.5 / x)
+atan_root = _function("atan_root", lambda x: math.atan(math.sqrt(x)) / math.sqrt(x), _atan_root_slope)
 sin: Callable[..., Any] = _function("sin", math.sin, lambda y, x: cos(x))
 cos: Callable[..., Any] = _function("cos", math.cos, lambda y, x: -sin(x))
 atan2 = _function("atan2", math.atan2, lambda _, y, x: x / (x * x + y * y), lambda _, y, x: -(y / (x * x + y * y)))

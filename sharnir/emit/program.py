@@ -84,6 +84,10 @@ class Program:
         self._known[place] = x
         self._written[-1].add(place)
 
+    def add(self, place: str, x: Scalar) -> None:
+        """Add to a place, which is not read here."""
+        self._region.append(("add", place, x))
+
     def say(self, text: str) -> None:
         """A statement as it stands."""
         self._region.append(("say", text, None))
@@ -174,7 +178,7 @@ class Program:
 
     def _flush(self, needs: list[Any]) -> None:
         """Print the region, and constants for what the `needs` of a following statement share."""
-        roots = [x for what, _, x in self._region if what == "write"] + needs
+        roots = [x for what, _, x in self._region if what in ("write", "add")] + needs
         uses: dict[int, int] = {}
         stack: list[Any] = list(roots)
         while stack:
@@ -184,9 +188,9 @@ class Program:
                 if count == 1:
                     stack.extend(e.args)
         for what, place, x in self._region:
-            if what == "write":
+            if what in ("write", "add"):
                 self._print(x, uses)
-                self.lines.append(f"{place} = {self._text(x)};")
+                self.lines.append(f"{place} {'=' if what == 'write' else '+='} {self._text(x)};")
             else:
                 self.lines.append(place)
         for x in needs:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from sharnir.emit.expressions import Expression, absolute, clamp, exp, maximum, minimum, select, sign
+from sharnir.emit.expressions import Expression, absolute, clamp, exp, maximum, minimum, select, sign, value_of
 
 INFINITE = 1e30
 LIMIT_TOLERANCE = 1e-10  # rad, or of the scene's length: a limit is not passed by less
@@ -139,10 +139,10 @@ def limit_speeds(x: Any, h: Any, q: Any, u0: Any, part: Any = 1.0) -> tuple[Any,
     """Speeds u₁ that keep q inside its limits to the end of the step; `part`: see `stop_speed`."""
     lower: Any = -INFINITE
     upper: Any = INFINITE
-    if isinstance(x.limit_lower, Expression) or x.limit_lower > -INFINITE:
+    if isinstance(value_of(x.limit_lower), Expression) or x.limit_lower > -INFINITE:
         room = q - x.limit_lower
         lower = select(room < INFINITE, stop_speed(h, room, u0, x.restitution, x.unit, part), -INFINITE)
-    if isinstance(x.limit_upper, Expression) or x.limit_upper < INFINITE:
+    if isinstance(value_of(x.limit_upper), Expression) or x.limit_upper < INFINITE:
         room = x.limit_upper - q
         upper = select(room < INFINITE, -stop_speed(h, room, -u0, x.restitution, x.unit, part), INFINITE)
     return lower, maximum(lower, upper)

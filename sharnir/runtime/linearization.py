@@ -59,25 +59,20 @@ class Linearizer:
         inputs: see `Simulation.linearize`.
     """
 
-    def __init__(self, sim: Owner, inputs: tuple[str, ...] | None) -> None:
+    def __init__(self, sim: Owner, inputs: Iterable[str] | None) -> None:
         from sharnir.engine.tree.linearize import Directions
         from sharnir.engine.tree.tangent import RESULT, SEED, SEED_SIZE, start_of
+        from sharnir.engine.tree.tangent_code import NOT_FOUND
 
         check_covered(sim)
         solver = sim.solver
         if solver._bound is None or solver._bound[0] is not sim._state:
             solver._bind(sim._state, sim.commands)
-        self.bound, self.asked = solver._bound, inputs
+        self.bound, self.asked, self.not_found = solver._bound, inputs, NOT_FOUND
+        self.resting = sim._state.resting.numpy()  # a view
         links, self.places = dynamics.links(sim), solver._trees.plan.places
         self.n, self.states = links.nv, speed_names(sim, links)
-        rows = [(0, 0)] * self.n  # of each speed: its link, and the number there
-        self.floating: list[tuple[int, int]] = []  # links of bodies that float, and their first speed
-        for i, p in enumerate(self.places):
-            at = p.axis if p.axis >= 0 or not speeds_of(p) else int(links.v_start[links.links[links.link_of[p.body]].joint])
-            for k in range(speeds_of(p)):
-                rows[at + k] = i, (3 if speeds_of(p) == 3 else 0) + k
-            if speeds_of(p) == 6:
-                self.floating.append((i, at))
+        rows, self.floating = rows_of(self.places, links)
         given = columns_of(sim, self.places, efforts(sim, self.places) if inputs is None else inputs)
         self.inputs = tuple(name for name, *_ in given)
         count = 2 * self.n + len(given)
@@ -92,14 +87,12 @@ class Linearizer:
         self.where = np.stack(where, 1) if where else np.zeros((sim.worlds, 0, count), int)
 
     def __call__(self, sim: Owner) -> Linearization:
-        from sharnir.engine.tree.tangent_code import NOT_FOUND
-
         state = sim.state
-        if sim._state.resting.numpy().any():  # what sleeps has no steps to differentiate
+        if self.resting.any():  # what sleeps has no steps to differentiate
             sim.solver.wake(sim._state)
         marks = self.directions.follow()
-        if NOT_FOUND in marks:
-            w = f" in world {int(np.flatnonzero(marks == NOT_FOUND)[0])}" if sim.worlds > 1 else ""
+        if marks.any() and self.not_found in marks:
+            w = f" in world {int(np.flatnonzero(marks == self.not_found)[0])}" if sim.worlds > 1 else ""
             words = f"the next step does not converge as a whole{w}; take a smaller dt than {sim.dt:g} s"
             raise SimulationError(f"linearize: {words}")
         both = self.directions.results[self.where]
@@ -122,9 +115,7 @@ class Linearizer:
 
 def linearize(sim: Owner, inputs: Iterable[str] | None) -> Linearization:
     """See `Simulation.linearize`."""
-    if isinstance(inputs, str):
-        raise SimulationError(f"linearize: inputs are a list of words, got the one word {inputs!r}; write [{inputs!r}]")
-    asked, made = None if inputs is None else tuple(inputs), sim._linearizer
+    asked, made = inputs if inputs is None or isinstance(inputs, str) else tuple(inputs), sim._linearizer
     if made is None or made.bound is not sim.solver._bound or made.asked != asked or sim.solver._bound[0] is not sim._state:
         made = sim._linearizer = Linearizer(sim, asked)
     return made(sim)  # type: ignore[no-any-return]
@@ -140,6 +131,18 @@ def at_frame(arm: np.ndarray, spin: np.ndarray) -> np.ndarray:
     out[:, 0:3, 3:6] = out[:, 6:9, 9:12] = S
     out[:, 6:9, 3:6] = W @ S
     return out
+
+
+def rows_of(places: Sequence[Any], links: Any) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Of each speed: its link, and the number there; and the links of bodies that float, with their first speed."""
+    rows, floating = [(0, 0)] * links.nv, []
+    for i, p in enumerate(places):
+        at = p.axis if p.axis >= 0 or not speeds_of(p) else int(links.v_start[links.links[links.link_of[p.body]].joint])
+        for k in range(speeds_of(p)):
+            rows[at + k] = i, (3 if speeds_of(p) == 3 else 0) + k
+        if speeds_of(p) == 6:
+            floating.append((i, at))
+    return rows, floating
 
 
 def speeds_of(place: Any) -> int:
@@ -168,42 +171,46 @@ def efforts(sim: Owner, places: Sequence[Any]) -> list[str]:
     return [f"{name}.effort" for name, k in sim.model.joint_names.items() if k in single and kinds[k].v_size == 1]
 
 
-def columns_of(sim: Owner, places: Sequence[Any], inputs: Iterable[str]) -> list[tuple[str, int, str, int]]:
+def columns_of(
+    sim: Owner, places: Sequence[Any], inputs: Iterable[str], who: str = "linearize"
+) -> list[tuple[str, int, str, int]]:  # fmt: skip
     """Of each column: its name, its link, the field there, and the number of that."""
     m, out = sim.model, []
+    if isinstance(inputs, str):
+        raise SimulationError(f"{who}: inputs are a list of words, got the one word {inputs!r}; write [{inputs!r}]")
     for word in inputs:
         parts = [part for part in (*OF_JOINT, *BODY_INPUTS) if str(word).endswith("." + part)]
         name, part = (word[: -len(parts[0]) - 1], parts[0]) if parts else (str(word), "effort")
         if part in OF_JOINT:
             if name not in m.joint_names:
-                raise SimulationError(f"linearize: input {word!r}: no joint {name!r}{meant(name, list(m.joint_names))}")
+                raise SimulationError(f"{who}: input {word!r}: no joint {name!r}{meant(name, list(m.joint_names))}")
             k = m.joint_names[name]
             found = [i for i, p in enumerate(places) if p.joint == k and speeds_of(p) == 1]
             if len(found) != m.joint_kinds[k].v_size or not found:
                 kind = type(m.joint_kinds[k]).__name__
-                raise SimulationError(f"linearize: input {word!r}: joint {name!r} is {kind}; allowed: axes that are single ones")
+                raise SimulationError(f"{who}: input {word!r}: joint {name!r} is {kind}; allowed: axes that are single ones")
             found.sort(key=lambda i: places[i].axis)
             several = len(found) > 1
             out += [(f"{name}.{part}[{n}]" if several else f"{name}.{part}", i, OF_JOINT[part], 0) for n, i in enumerate(found)]
         else:
             if name not in m.body_names:
-                raise SimulationError(f"linearize: input {word!r}: no body {name!r}{meant(name, list(m.body_names))}")
+                raise SimulationError(f"{who}: input {word!r}: no body {name!r}{meant(name, list(m.body_names))}")
             i = next((i for i, p in enumerate(places) if p.body == m.body_names[name] and not p.part), None)
             if i is None:
-                raise SimulationError(f"linearize: input {word!r}: body {name!r} does not move")
+                raise SimulationError(f"{who}: input {word!r}: body {name!r} does not move")
             out += [(f"{name}.{part}[{axis}]", i, BODY_INPUTS[part], axis) for axis in range(3)]
     return out
 
 
-def check_covered(sim: Owner) -> None:
+def check_covered(sim: Owner, who: str = "linearize") -> None:
     """Refuse, by name, what the derivative does not know yet."""
     from sharnir.engine.tree.build import LOOSE_MASK
 
     m, why = sim.model, ""
     if sim.solver_name != "direct":
-        raise SimulationError(f"linearize: the solver is {sim.solver_name!r}; allowed: solver='direct'")
+        raise SimulationError(f"{who}: the solver is {sim.solver_name!r}; allowed: solver='direct'")
     if not sim._on_cpu:
-        raise SimulationError(f"linearize: the device is {m.device}; allowed: device='cpu'")
+        raise SimulationError(f"{who}: the device is {m.device}; allowed: device='cpu'")
     trees = sim.solver._trees
     if m.collision is not None:
         why = "bodies may touch; leave contact out"
@@ -236,4 +243,4 @@ def check_covered(sim: Owner) -> None:
                 why = f"laws act on several axes of joint {name!r} together"
     if why:
         allowed = "trees of joints with one axis and what acts on these, balls and bodies that float"
-        raise SimulationError(f"linearize: {why}; allowed: {allowed}")
+        raise SimulationError(f"{who}: {why}; allowed: {allowed}")

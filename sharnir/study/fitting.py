@@ -1,8 +1,9 @@
 """`fit`: parameters of a simulation from a recording of the real thing, by least squares, and how sure they are.
 
 With residuals r_i(x) = (y_i(x) − ŷ_i)/σ of the recorded values ŷ_i, Gauss–Newton steps inside a trust region (SciPy) lower ½ r·r.
-The columns of J = ∂r/∂x are central differences: the point and its 2p neighbours are worlds of one model, so that an iteration is
-one batch. At the end Cov x = s² (JᵀJ)⁻¹ with s² = r·r/(n − p), and the interval of a parameter is x ± t √Cov with Student's t.
+The columns of J = ∂r/∂x follow the exact derivative of the steps (`study.rollout`): an iteration is one run. Where that is not
+known they are central differences: the point and its 2p neighbours are worlds of one model, an iteration is one batch. At the
+end Cov x = s² (JᵀJ)⁻¹ with s² = r·r/(n − p), and the interval of a parameter is x ± t √Cov with Student's t.
 """
 
 from __future__ import annotations
@@ -15,15 +16,19 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.control import command
 from sharnir.core.extras import need
 from sharnir.core.misspellings import by_name
 from sharnir.errors import SimulationError, as_numbers
 from sharnir.io.record_reader import Recording
 from sharnir.runtime import log as recordings
+from sharnir.runtime.linearization import check_covered
 from sharnir.runtime.log import Values
 from sharnir.runtime.simulation import Simulation
 from sharnir.scene.scene import Scene
 from sharnir.study.job import called
+from sharnir.study.rollout import Rollout
+from sharnir.study.rollout import found as differentiable
 from sharnir.study.words import Parameter
 from sharnir.study.words import parameters as found_parameters
 
@@ -39,7 +44,7 @@ class Fit:
 
     `values` holds the parameters by word, `error` their standard errors, `interval` (low, high) at the confidence asked for,
     `covariance` (p, p) in the order of `values`, `noise` the root mean square of what is left, by recorded name; `time` (n,) s,
-    `simulated` and `recorded` (n, …) by name; `evaluations` how many batches were run, `converged` whether it ended by a
+    `simulated` and `recorded` (n, …) by name; `evaluations` how many runs or batches were made, `converged` whether it ended by a
     tolerance, not by the count.
     """
 
@@ -90,7 +95,7 @@ def fit(
     parameters: Mapping[str, Any],
     *,
     words: Sequence[str] | None = None,
-    control: Callable[[Simulation], None] | None = None,
+    control: Callable[[Simulation], None] | Mapping[str, Any] | None = None,
     noise: float | Mapping[str, float] | None = None,
     confidence: float = 0.95,
     iterations: int = 50,
@@ -100,15 +105,16 @@ def fit(
     """Find parameters with which a simulation repeats a recording.
 
     Args:
-        sim: a Simulation that stands where the recording begins (with 2p + 1 worlds for p parameters an iteration is one batch,
-            with fewer it is several; it is left at that start, with what was found), a Scene (with `dt`), or a function
-            make(worlds).
+        sim: a Simulation that stands where the recording begins (it is left at that start, with what was found), a Scene (with
+            `dt`), or a function make(worlds). A Simulation of one world is best where `sh.rollout` covers it, values are those of
+            joints and no function controls it; else 2p + 1 worlds for p parameters, so that an iteration is one batch.
         recording: a log of `sim.record`, a `Recording`, or a dict of "time" (n,) in s and of values (n, …) by such words; NaN
             where none is.
         words: which of its values are to be repeated, all if None; of a `Recording` q and qd of the joints, or positions of
             bodies where there are none.
         parameters: first guesses by word (as in `run_study`), or (guess, low, high).
-        control: called with the simulation before each step, to repeat what was commanded while it was recorded.
+        control: what was commanded while it was recorded: for each step, by inputs as in `Simulation.linearize`
+            ({"hinge.effort": (steps,)}), or a function that is called with the simulation before each step.
         noise: standard deviation of the recorded values, one or by name; if None it is estimated, for each name, from what is
             left.
         confidence: of the intervals. iterations: most of them. options: of the Simulation of a Scene.
@@ -117,7 +123,7 @@ def fit(
         raise SimulationError(f"fit: confidence is above 0 and below 1, got {confidence!r}")
     time, seen = _recorded(recording, words)
     guess, low, high = _guesses(parameters)
-    run = _Batches(_simulation(sim, 2 * len(guess) + 1, dt, options), time, seen, list(parameters), control)
+    run = _runs(sim, time, seen, list(parameters), control, dt, options)
     run.scale = np.where(guess != 0, np.abs(guess), np.where(np.isfinite(high - low), high - low, 1.0))
     run.low, run.high = low, high
     run.sigma = _sigma(seen, noise)
@@ -271,6 +277,101 @@ class _Batches:
         """Root mean square of what is left of each name, in its unit."""
         values = self.values(x)
         return {name: float(np.sqrt(np.nanmean((values[name] - seen) ** 2))) for name, seen in self.seen.items()}
+
+
+class Commands:
+    """What is commanded in each step."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self.values = {name: as_numbers(x) for name, x in given.items()}
+        for name, x in self.values.items():
+            if x.ndim != 1 or not len(x) or not np.isfinite(x).all():
+                raise SimulationError(f"fit: control {name!r} is one finite number a step, got shape {x.shape}")
+        self.began: float | None = None
+
+    def of(self, steps: int) -> tuple[list[str], np.ndarray]:
+        """Inputs, and (steps, m) commands; the last one stays."""
+        at = np.arange(steps)
+        return list(self.values), np.stack([x[np.minimum(at, len(x) - 1)] for x in self.values.values()], 1)
+
+    def __call__(self, sim: Simulation) -> None:
+        """Give the commands of the next step."""
+        began = self.began = sim.time if self.began is None else self.began
+        step = round((sim.time - began) / sim.dt)
+        values = np.array([x[min(step, len(x) - 1)] for x in self.values.values()])
+        command(sim, [name if "." in name else f"{name}.effort" for name in self.values], values)
+
+
+class _Followed(_Batches):
+    """The recorded motion of one world, with the derivative of its steps."""
+
+    first: Rollout | None = None
+
+    def _at(self, x: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+        key = x.tobytes()
+        if key not in self.known:
+            self.settle(x)
+            self.count += 1
+            steps, n = int(self.before.max() + (self.part > 0).any()), int(self.sim.model.speeds)
+            try:
+                inputs, given = (None, None) if not isinstance(self.control, Commands) else self.control.of(max(1, steps))
+                made = Rollout(self.sim, given, max(1, steps), inputs, [p.word for p in self.parameters], self.first)
+                self.first = self.first or made
+                by, at = made.jacobian(), len(made.states)
+                motion = np.concatenate([made.q[:, :n], made.v[:, :n]], 1)
+                slopes = np.concatenate([by[:, :n], by[:, at : at + n]], 1)
+            except SimulationError:  # far off
+                motion, slopes = np.full((steps + 2, 2 * n), np.inf), np.zeros((steps + 2, 2 * n, len(x)))
+            values: dict[str, np.ndarray] = {}
+            weighed, columns = [], []
+            for name, seen in self.seen.items():
+                value, slope = (self._recorded(name, some) for some in (motion, slopes))
+                values[name] = value.reshape(seen.shape)
+                there = np.isfinite(seen).ravel()
+                weighed.append(self._residual(name, values[name][None])[0])
+                columns.append(slope.reshape(-1, len(x))[there] / self.sigma[name])
+            left = np.concatenate(weighed)
+            self.known[key] = values, np.where(np.isfinite(left), left, 1e3), np.concatenate(columns)
+        return self.known[key]
+
+    def _recorded(self, name: str, motion: np.ndarray) -> np.ndarray:
+        """Of numbers of all steps, those of a recorded value at its times."""
+        joint, _, what = name.removeprefix("joint/").rpartition(".")
+        m, k = self.sim.model, self.sim.model.joint_names[joint]
+        at = int(m.v_start[k]) + (motion.shape[1] // 2 if what == "qd" else 0)
+        own = motion[:, at : at + m.joint_kinds[k].v_size]
+        part = self.part.reshape(-1, *(1,) * (own.ndim - 1))
+        found: np.ndarray = own[self.before] * (1.0 - part) + own[np.minimum(self.before + 1, len(own) - 1)] * part
+        return found
+
+
+def _runs(
+    sim: Any, time: np.ndarray, seen: dict[str, np.ndarray], words: list[str], control: Any, dt: float | None, options: Any
+) -> _Batches:
+    """How the motion is run for points: with the derivative of steps where that is known."""
+    follows = control is None or isinstance(control, Mapping)
+    if isinstance(control, Mapping):
+        control = Commands(control)
+    given = time, seen, words, control
+    if follows and not (isinstance(sim, Simulation) and sim.worlds > 1):
+        one = _simulation(sim, 1, dt, options)
+        if isinstance(sim, Simulation) or _is_followed(one, seen, words):
+            return _Followed(one, *given) if _is_followed(one, seen, words) else _Batches(one, *given)
+    return _Batches(_simulation(sim, 2 * len(words) + 1, dt, options), *given)
+
+
+def _is_followed(sim: Simulation, seen: Mapping[str, Any], words: list[str]) -> bool:
+    """Whether the derivative of the motion is known: of recorded values of joints that have no ball."""
+    m = sim.model
+    names = {
+        f"joint/{name}.{what}" for name, k in m.joint_names.items() if len(m.joint_kinds[k].turns) < 3 for what in ("q", "qd")
+    }
+    try:
+        check_covered(sim, "fit")
+        differentiable(sim, words)
+    except SimulationError:
+        return False
+    return names.issuperset(seen) and not any(len(kind.turns) == 3 for kind in m.joint_kinds) and len(m.joint_names) > 0
 
 
 def _simulation(sim: Any, worlds: int, dt: float | None, options: dict[str, Any]) -> Simulation:

@@ -41,3 +41,19 @@ def test_bad_tensors_are_refused():
             env.step(action)
     with pytest.raises(sh.SimulationError, match="arrays is one of 'numpy', 'torch' or None, got 'jax'"):
         sh.gym.VectorEnv("CartPole", 2, arrays="jax")
+
+
+def test_autograd_goes_back_through_a_motion():
+    scene = sh.Scene()
+    scene.add_body("bob", mass=1.0, inertia=(0.01, 0.01, 0.01), position=(0, 0, -0.5))
+    scene.add_joint("hinge", sh.Revolute("y", damping=0.1), scene.world, "bob", position=(0, 0, 0))
+    sim = sh.Simulation(scene, 5e-3, solver="direct", sleep=False)
+    sim.q = [0.5]
+
+    def cost(controls, mass):
+        made = sh.rollout(sim, controls, parameters={"body/bob.mass": mass})
+        return (made.q**2).sum() + (made.v[-1] ** 2).sum()
+
+    controls = torch.full((40, 1), 0.1, dtype=torch.float64, requires_grad=True)
+    mass = torch.tensor(1.3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(cost, (controls, mass), eps=1e-4, atol=1e-7, rtol=1e-6)

@@ -787,10 +787,12 @@ class LoopTree(Emitted):
             yield LinkView(self, "own")
 
     def say_link(self) -> None:
-        """Where the numbers of link i and of its base begin."""
-        p = self.program
-        p.say(f"const Place own = {self.row}*(i + 1), base = {self.row}*(bases[i] + 1); const int axis = axis_of(i); (void)axis;")
-        p.say(f"const Place apart = {self.row}*(links + 1) + {ROW_APART}*i; (void)apart;")
+        self.program.say(self.place_of_link())
+
+    def place_of_link(self) -> str:
+        """C++: where the numbers of link i and of its base begin."""
+        own = f"const Place own = {self.row}*(i + 1), base = {self.row}*(bases[i] + 1); const int axis = axis_of(i); (void)axis;"
+        return f"{own}\nconst Place apart = {self.row}*(links + 1) + {ROW_APART}*i; (void)apart;"
 
     def sweep(self) -> AbstractContextManager[None]:
         """What a loop over links or rows is recorded in."""

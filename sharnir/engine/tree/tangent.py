@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from sharnir.emit.algebra import Quaternion, Vector, cross, dot
 from sharnir.emit.expressions import Expression, absolute, dual, rate_of, select, value, value_of
 from sharnir.emit.program import Program
-from sharnir.engine.tree.forest import BALL, ROTOR, USUAL
+from sharnir.engine.tree.forest import BALL, LAWS, ROTOR, USUAL
 from sharnir.engine.tree.joints import Ball, Free, OneAxis, Prescribed, Slider, Weld, is_locked
-from sharnir.engine.tree.step import end_twist, place, place_links, update_twists
+from sharnir.engine.tree.step import end_twist, fit_speeds, place_links, update_twists
 from sharnir.engine.tree.storage import START, LinkView, LoopTree, numbers
 from sharnir.laws.axis import AT_LIMIT, linear_servo
 from sharnir.laws.ball import choose
@@ -31,14 +31,34 @@ KINDS = (*USUAL, ROTOR)
 RATED = frozenset(
     ["q", "c", "s", "rotation", "position", "V", "W", "z", "zv", "zl", "u", "g", "g_old", "u_before", "lever", "axis_mean"]
     + ["com_mean", "k", "f", "n", "e", "e3", "dl", "dz", "R", "axis_w", "anchor_w", "com_w", "inertia_w", "u0", "law_b"]
-    + ["servo_b", "goal", "ratio", "given", "jump", "z_free", "push_f", "push_n", "effort", "servo_position", "servo_velocity"]
+    + [
+        "slide",
+        "servo_b",
+        "goal",
+        "ratio",
+        "given",
+        "jump",
+        "z_free",
+        "push_f",
+        "push_n",
+        "effort",
+        "servo_position",
+        "servo_velocity",
+    ]
     + ["voltage", "motor_push", "rotor", "origin"]
 )  # fields that have rates
-COLUMNS = {"column_l": "mean_axis", "column_a": "reaction_f", "columns_l": "H", "columns_a": "F3", "origin": "reaction_n"}
+COLUMNS = {"column_l": "mean_axis", "column_a": "reaction_f", "columns_l": "UL3", "columns_a": "F3", "origin": "reaction_n"}
 """What links leave on their bases, and places, stand where reports and the first gear have other things."""
 SEED = {
     "place": 6, "speed": 6, "effort": 1, "servo_position": 1, "servo_velocity": 1, "voltage": 1, "push_f": 3, "push_n": 3,
 }  # what a direction gives a link, in the order in which it is stored  # fmt: skip
+FIXED = {"limit_lower", "limit_upper", "inductance", "implicit", "friction_load", "voltage", "servo_torque"}
+OF_LINKS = {"mass": 1, "com": 3, "inertia": 6, "anchor": 3, "frame": 9}
+PARAMETERS = OF_LINKS | {name: 1 for name in LAWS if name not in FIXED}  # numbers of links that a motion is differentiated by
+PARAMETERS_SIZE = sum(PARAMETERS.values())
+IN_STEP = RATED | set(PARAMETERS) | {"law_a", "servo_a", "motor_back", "motor_rotor", "motor_c"}
+"""What has rates in a step of many, and what in an impact at its end."""
+IN_IMPACT = IN_STEP | {"A", "H", "I", "U_l", "U_a", "D", "D3", "A3", "B", "slope"}
 RESULT = {"place": 6, "speed": 6}
 ENDS = {"rotation": 4, "W": 3}  # numbers of the end of the step itself
 SEED_SIZE, RESULT_SIZE, ENDS_SIZE = (sum(sizes.values()) for sizes in (SEED, RESULT, ENDS))
@@ -69,6 +89,8 @@ class PlainTree(LoopTree):
 class TangentTree(PlainTree):
     """Dual numbers: every place of a field in RATED has rates."""
 
+    rated = RATED
+
     def __init__(self, program: Program, second_gear: Any) -> None:
         super().__init__(program, False, False, KINDS, True, second_gear)
 
@@ -79,20 +101,28 @@ class TangentTree(PlainTree):
 
     def get(self, at: str, name: str) -> list[Any]:
         found = super().get(at, name)
-        if name not in RATED:
+        if name not in self.rated:
             return found
-        return [dual(x, self.program.read(self.rate_place(at, name, k), "reals")) for k, x in enumerate(found)]
+        return [dual(x, self.rate(self.rate_place(at, name, k))) for k, x in enumerate(found)]
 
     def put(self, at: str, name: str, x: list[Any]) -> None:
         super().put(at, name, [value_of(number) for number in x])
-        if name in RATED:
+        if name in self.rated:
             for k, number in enumerate(x):
-                self.program.write(self.rate_place(at, name, k), many(rate_of(number)))
+                self.put_rate(self.rate_place(at, name, k), rate_of(number))
+
+    def rate(self, place: str) -> Any:
+        """The rate at a place: of a number, or what the direction gives."""
+        return self.program.read(place, "reals")
+
+    def put_rate(self, place: str, rate: Any) -> None:
+        """Give a place a rate: of a number, or of a result."""
+        self.program.write(place, many(rate))
 
     def hand_on(self, at: str, fields: dict[str, Any]) -> None:
         places = [(name, k, x) for name, field in fields.items() for k, x in enumerate(numbers(field))]
         values = [(self.place("base", name, k), value_of(x)) for name, k, x in places]
-        values += [(self.rate_place("base", name, k), many(rate_of(x))) for name, k, x in places if name in RATED]
+        values += [(self.rate_place("base", name, k), many(rate_of(x))) for name, k, x in places if name in self.rated]
         p = self.program
         needs = [x for _, x in values if isinstance(x, Expression)]
         with p.block(f"if (number(own + {START['opens']}) > real(0.5)) {{{{", *needs, *needs):
@@ -115,8 +145,20 @@ class TangentTree(PlainTree):
 
     def note_work(self, energy: Any) -> None: ...
 
+    def note_lost(self, energy: Any) -> None: ...
+
     def when_pushed(self) -> Iterator[None]:
         yield from ()
+
+    def note_law(self, acts: Any) -> None:
+        """Whether a law acts, so that one pass is not all."""
+        self.program.write("again", self.program.read("again", "bool") | acts)
+
+    def note_change(self, old: Any, new: Any) -> None:
+        """How much a pass changes a rate of a mean speed."""
+        p, change = self.program, new - old
+        p.write("moved", p.read("moved", "reals") + change * change)
+        p.write("size", p.read("size", "reals") + new * new)
 
 
 def many(rate: Any) -> Any:
@@ -127,7 +169,7 @@ def many(rate: Any) -> Any:
 def seeds(tree: TangentTree, name: str) -> list[Any]:
     """What the direction gives the link that a sweep is at."""
     at = start_of(SEED, name)
-    return [tree.program.read(f"seed({at + k})", "reals") for k in range(SEED[name])]
+    return [tree.rate(f"seed({at + k})") for k in range(SEED[name])]
 
 
 def at_rate(x: Any, rate: Any) -> Any:
@@ -166,32 +208,81 @@ def tangent(tree: TangentTree) -> None:
     for link in tree.links():
         for joint in link.joints():
             seed_place(joint, link)
-        for name in ("push_f", "push_n"):
-            setattr(link, name, vector_at(getattr(link, name), [x * (0.25 * (tree.h * tree.h)) for x in seeds(tree, name)]))
+        seed_pushes(link)
     place_links(tree)
     for link in tree.links():
         for joint in link.joints():
             seed_speeds(joint, link)
-            if isinstance(joint, OneAxis):
-                for name in ("effort", "servo_position", "servo_velocity", "voltage"):
-                    setattr(link, name, at_rate(getattr(link, name), seeds(tree, name)[0]))
+            seed_commands(joint, link)
     update_twists(tree)
+    linearize_laws(tree)
+    make_passes(tree)
     for link in tree.links():
+        end_twist(tree, link)
         for joint in link.joints():
-            if isinstance(joint, OneAxis):
-                linearize_law(joint, link)
+            joint.advance(link)
+    place_links(tree)
+    read_ends(tree)
+
+
+def make_passes(tree: TangentTree) -> None:
+    """Rates of mean speeds."""
     p = tree.program
     with p.block(f"for (int pass = 0; pass < {PASSES}; ++pass) {{"):
         tree.second_gear.linearize(tree, anew=False)
         p.say("moved = size = (reals)(real(0.0));")
         update_twists(tree, follow)
         p.leave(value(f"(!again || below(moved, size, real({SAME * SAME!r})))", "bool"))
+
+
+def end_step(tree: TangentTree) -> None:
+    """The end of a step that others follow."""
     for link in tree.links():
         end_twist(tree, link)
         for joint in link.joints():
             joint.advance(link)
+            if isinstance(joint, OneAxis):
+                for _ in link.acting():
+                    joint.keep_stop(link, link.mode, link.limit, link.stuck)
+                    joint.keep_rare(link, joint.end_speed(link))
+
+
+def meet_impact(tree: TangentTree) -> None:
+    """An impact at the end of a step (`step.project`)."""
+    fit_speeds(tree)
+    tree.stands = True
     for link in tree.links():
-        place(tree, link)
+        for joint in link.joints():
+            link.V, link.W = link.u + cross(link.g, link.local_com), joint.spin(link, link.g)
+            if isinstance(joint, OneAxis):
+                joint.turn_rotor(link, 0.0, tree.note_lost)
+    tree.stands = False
+
+
+def seed_pushes(link: LinkView) -> None:
+    """Rates of outer forces and torques."""
+    h = link.h
+    for name in ("push_f", "push_n"):
+        setattr(link, name, vector_at(getattr(link, name), [x * (0.25 * (h * h)) for x in seeds(link.tree, name)]))
+
+
+def seed_commands(joint: Any, link: LinkView) -> None:
+    """Rates of what is commanded to an axis."""
+    if isinstance(joint, OneAxis):
+        for name in ("effort", "servo_position", "servo_velocity", "voltage"):
+            setattr(link, name, at_rate(getattr(link, name), seeds(link.tree, name)[0]))
+
+
+def linearize_laws(tree: TangentTree) -> None:
+    """Laws of all axes, in the active set of the step."""
+    for link in tree.links():
+        for joint in link.joints():
+            if isinstance(joint, OneAxis):
+                linearize_law(joint, link)
+
+
+def read_ends(tree: TangentTree) -> None:
+    """What all links have in the direction."""
     for link in tree.links():
         for joint in link.joints():
             read_end(joint, link)
@@ -294,15 +385,17 @@ def linearize_law(joint: OneAxis, link: LinkView) -> None:
         link.u0 = select(link.stuck > 0.5, 0.0, joint.speed(link))
         joint.begin_rare(link)
         law = joint.prepare_law(link)
-        link.law_b = law.b
-        link.servo_b = linear_servo(law, value_of(joint.end_speed(link)))[1]
+        link.law_b, link.slide = law.b, law.slide
+        servo_a, link.servo_b = linear_servo(law, value_of(joint.end_speed(link)))
+        if "law_a" in link.tree.rated:
+            link.law_a, link.servo_a = law.a, servo_a
         u0, mode = link.u0, link.mode
         at_limit = absolute(mode) > AT_LIMIT - 0.5
         stays = select((mode > 2.5) & (mode < AT_LIMIT - 0.5), 0.0, u0)
         goal = select(at_limit, select(mode > 0.0, law.lower, law.upper) + u0, stays)
         link.goal = at_rate(link.goal, rate_of(goal))
         acts = is_locked(mode) | (absolute(value_of(link.given)) > 0.0)
-        link.tree.program.write("again", link.tree.program.read("again", "bool") | acts)
+        link.tree.note_law(acts)
 
 
 def follow(joint: Any, link: LinkView, u: Vector, g: Vector) -> Any:
@@ -311,13 +404,25 @@ def follow(joint: Any, link: LinkView, u: Vector, g: Vector) -> Any:
     names = {Free: ("zl", "zv"), Ball: ("zv",), Weld: (), Prescribed: ()}.get(type(joint), ("z",))
     before = [rate_of(x) for name in names for x in numbers(getattr(link, name))]
     tree.second_gear.correct(joint, link, u, g)
-    p = tree.program
     for old, x in zip(before, [x for name in names for x in numbers(getattr(link, name))], strict=True):
-        new = rate_of(x)
-        change = new - old
-        p.write("moved", p.read("moved", "reals") + change * change)
-        p.write("size", p.read("size", "reals") + new * new)
+        tree.note_change(old, rate_of(x))
     return 0.0
+
+
+def read_motion(tree: PlainTree) -> None:
+    """Speeds of all joints, as `read_end` has their rates."""
+    for link in tree.links():
+        for joint in link.joints():
+            ends, per = ends_of(link), link.per_half_step
+            out = [0.0] * RESULT["speed"]
+            if isinstance(joint, OneAxis):
+                out[0] = speed_of(joint, link, ends)
+            elif isinstance(joint, Ball):
+                out[3:] = list(relative_spin(link, ends.near))
+            elif isinstance(joint, Free):
+                out = [*(link.V - cross(link.W, link.local_com)), *link.W]
+            for k, x in enumerate(out):
+                tree.program.write(f"seen({k})", x * per)
 
 
 def read_end(joint: Any, link: LinkView) -> None:
@@ -338,4 +443,4 @@ def read_end(joint: Any, link: LinkView) -> None:
         out[6:9] = [x * per for x in rates_of(link.V - cross(link.W, link.local_com))]
         out[9:12] = [x * per for x in rates_of(link.W)]
     for k, x in enumerate(out):
-        link.tree.program.write(f"result({k})", many(x))
+        link.tree.put_rate(f"result({k})", x)

@@ -80,13 +80,19 @@ class Tangent(Loop):
         return self.whole(before, "return told;", "")
 
     def load(self) -> str:
+        return f"{super().load()}\n{self.load_pushes()}"
+
+    def load_pushes(self) -> str:
+        """C++: outer forces and torques."""
         each = " ".join(
             f"number({ROW}*(i + 1) + {START[name] + k}) = b < 0 ? real(0.0) : real(0.25)*h*h*"
-            f"(wp::address(x.control.{of}, b, w)[0][{k}] + wp::address(x.control.{of}_once, b, w)[0][{k}]);"
+            f"(wp::address(x.control.{of}, b, w)[0][{k}] + {self.once.format(of=of, k=k)});"
             for name, of in (("push_f", "force"), ("push_n", "torque"))
             for k in range(3)
         )
-        return f"{super().load()}\nfor (int i = 0; i < links; ++i) {{ const int b = x.body.data[i]; {each} }}"
+        return f"for (int i = 0; i < links; ++i) {{ const int b = x.body.data[i]; {each} }}"
+
+    once = "wp::address(x.control.{of}_once, b, w)[0][{k}]"
 
 
 def body() -> str:
