@@ -600,7 +600,7 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
         load_urdf(tmp_path / "none.urdf")
     with pytest.raises(sh.SceneError, match="no such file"):
         load_urdf(tmp_path)
-    monkeypatch.setattr("sharnir.io.xml.MAX_BYTES", 100)
+    monkeypatch.setattr("sharnir.io.xml.MAX_FILE_BYTES", 100)
     with pytest.raises(sh.SceneError, match="MB are read"):
         load_urdf(DATA / "arm.urdf")
 
