@@ -37,10 +37,10 @@ def test_a_module_is_compiled_with_the_kernels_that_scenes_load(name):
     code = f"""
 import sys
 from importlib import import_module
-from sharnir.cli.warmup import KERNELS, _find
+from sharnir.cli.warmup import KERNEL_PLACES, _find
 for solver in sys.argv[1:]:
     import_module(f"sharnir.engine.{{solver}}.solver")
-print(next(_find(*task).module.get_module_identifier(1) for task in KERNELS if task[1] == {name!r}))
+print(next(_find(*task).module.get_module_identifier(1) for task in KERNEL_PLACES if task[1] == {name!r}))
 """
     alone, loaded = (
         subprocess.run([sys.executable, "-c", code, *more], capture_output=True, text=True, check=True).stdout
