@@ -238,6 +238,7 @@ return x > real(0.0) ? real(0.5)*(x + root) : real(2.0)*m*m/(root - x); };
 const auto project = [&](int r, int size, real m, real* q, real* rates) apart -> bool {
 if (size == 1) { const real low = low_of(r), high = high_of(r); rates[0] = real(1.0);
 if (is_loop(r)) { if (is_off(r)) { q[0] = rates[0] = real(0.0); return false; } return true; }
+if (low < real(-1e29)) return true;
 const real x = q[0];
 if (m == real(0.0)) { q[0] = wp::min(wp::max(x, low), high); rates[0] = x > low && x <= high ? real(1.0) : real(0.0);
 return rates[0] != real(0.0); }

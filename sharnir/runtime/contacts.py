@@ -110,8 +110,12 @@ class ContactMonitor:
     @property
     def _ropes(self) -> Any:
         """What ropes touch, where they do."""
-        passes = getattr(self._solver, "_ropes", None)
-        return getattr(passes, "touching", None)
+        return getattr(self._rope_steps, "touching", None)
+
+    @property
+    def _rope_steps(self) -> Any:
+        """The part of the solver that steps ropes."""
+        return getattr(self._solver, "_ropes", None) or getattr(self._solver, "_trees", None)
 
     def _rope_points(self, world: int) -> tuple[np.ndarray, ...]:
         """Points of contact of ropes, as `ContactPoints` has them; b is the rope."""
@@ -229,7 +233,7 @@ class ContactMonitor:
                 f"{lost} contacts of ropes had no room in the step to t = {self._sim.time:.6g} s: room was made for more",
                 StepWarning, stacklevel=callers_level(),
             )  # fmt: skip
-        self._solver._ropes.make_room()
+        self._rope_steps.make_room()
         self._solver.rebind()
         self._look()
 

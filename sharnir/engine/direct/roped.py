@@ -7,6 +7,7 @@ from sharnir.engine.direct.roped_closing import roped_raise, roped_slow, roped_s
 from sharnir.engine.direct.roped_data import FIT_JOINTS, RopedTree
 from sharnir.engine.direct.roped_passes import GO_ON, roped_begin, roped_follow, roped_inward, roped_look, roped_report
 from sharnir.engine.direct.roped_speeds import roped_settle, roped_stand, roped_throw
+from sharnir.engine.direct.roped_touch import keep_contacts
 from sharnir.engine.rope.copies import copy_ropes
 from sharnir.engine.rope.energy import (
     keep_impulses,
@@ -85,6 +86,8 @@ def roped_go_back(x: wp.array(dtype=RopedTree), w: int):
 def roped_keep(x: wp.array(dtype=RopedTree), w: int) -> int:
     """Ropes of a part that was made become the state; 1 where elements became taut in it."""
     s = x[0].rope
+    if x[0].touches == 1:
+        keep_contacts(x, w)
     scale_pulls(s, w, s[0].settings.dt[0] / s[0].h[w])
     for k in range(s[0].ropes.count):
         keep_rope(s, k, w)
@@ -97,7 +100,7 @@ def roped_keep(x: wp.array(dtype=RopedTree), w: int) -> int:
             s[0].body_state.rest[b, w] = s[0].body.rest[b, w]
     x[0].elapsed[w] = x[0].elapsed[w] + s[0].h[w]
     x[0].what[w] = FIT_JOINTS
-    if any_snaps(s, w):
+    if any_snaps(s, w) or x[0].strikes[w] == 1:
         x[0].what[w] = SNAPS
         return 1
     return 0

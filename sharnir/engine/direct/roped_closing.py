@@ -19,6 +19,7 @@ from sharnir.engine.direct.roped_data import (
     start_bodies,
 )
 from sharnir.engine.direct.roped_holds import couple_rows, first_link, stand_hold
+from sharnir.engine.direct.roped_touch import stand_still
 from sharnir.engine.direct.roped_winch import displace_winch, stand_winch_closing
 from sharnir.engine.rope.data import BODY, LOOP, ROPE, RopeStep
 from sharnir.engine.rope.energy import (
@@ -103,6 +104,8 @@ def roped_stand_closing(x: wp.array(dtype=RopedTree), w: int, h: real):
         stand_winch_closing(x, k, w)
     for hold in range(x[0].holds):
         stand_hold(x, hold, w, True)
+    if x[0].touches == 1:
+        stand_still(x, w)
     couple_rows(x, w, True)
     take_back_impulses(s, w)  # the last round displaces nothing more
 

@@ -8,6 +8,7 @@ impulses are times ½h.
 
 import warp as wp
 
+from sharnir.collision.data import Collision
 from sharnir.core.spatial import unit
 from sharnir.core.types import mat33, real, vec3
 from sharnir.engine.rope.chain import bring_back, eliminate, follow
@@ -21,8 +22,28 @@ from sharnir.engine.rope.passes import tie_bodies
 from sharnir.engine.rope.reel import turn_drum
 from sharnir.engine.rope.slack import reel_element
 from sharnir.engine.rope.terms import skew
+from sharnir.engine.rope.touch_data import MOST, RopeTouch
+from sharnir.engine.rope.touch_pairs import spread
 from sharnir.engine.rope.winch import drum_turn
-from sharnir.engine.tree.ropes import CROSS_SIZE, DRIVES, END_SIZE, GAP, HUNG_SIZE, JOINTS, LEADS, PER_ROW, RATE, SOFT, WINCH_SIZE
+from sharnir.engine.tree.ropes import (
+    ACTS,
+    AIMS,
+    CHANGE,
+    CROSS_SIZE,
+    DRIVES,
+    END_SIZE,
+    FROM,
+    GAP,
+    HUNG_SIZE,
+    JOINTS,
+    LEADS,
+    NOW,
+    PER_ROW,
+    RATE,
+    SOFT,
+    TOUCH_SIZE,
+    WINCH_SIZE,
+)
 from sharnir.engine.tree.row_storage import LINK_FIELDS
 from sharnir.engine.tree.runtime import MEMORY_APART, MEMORY_ROW, TreeStep, memory_of, recall, recall_triple, row_table
 from sharnir.engine.tree.storage import START, offsets
@@ -35,6 +56,9 @@ OF_ROWS = wp.constant(sum(LINK_FIELDS.values()))
 AT_ORIGIN = wp.constant(offsets(LINK_FIELDS)["origin"])
 HUNG, END, ROW, ROW_RATE, ROW_SOFT, ROW_GAP = (wp.constant(k) for k in (HUNG_SIZE, END_SIZE, PER_ROW, RATE, SOFT, GAP))
 WINCH, WINCH_DRIVES, WINCH_LEADS, CROSS = (wp.constant(k) for k in (WINCH_SIZE, DRIVES, LEADS, CROSS_SIZE))
+TOUCH_ROW, TOUCH_AIMS, TOUCH_FROM, TOUCH_NOW, TOUCH_CHANGE, TOUCH_ACTS = (
+    wp.constant(k) for k in (TOUCH_SIZE, AIMS, FROM, NOW, CHANGE, ACTS)
+)
 LAST, TIE, TURN = (wp.constant(k) for k in range(3))  # kinds of a hold: a last end, a tie, the orientation of a last end
 
 
@@ -94,6 +118,27 @@ class RopedTree:
     again: wp.array(dtype=wp.int32)  # [world] 1: the next pass will do with the factors there are
     elapsed: wp.array(dtype=real)  # [world] s, parts of the step that were made
     lost: wp.array(dtype=real)  # [world] J, kinetic energy of ropes that a projection took
+    touches: wp.int32  # 1: ropes touch (`roped_touch`); else these are none
+    touch: wp.array(dtype=RopeTouch)
+    collision: wp.array(dtype=Collision)
+    rows_most: wp.int32  # room for closures
+    points_most: wp.int32  # room for speeds of the points of a rope
+    place_of: wp.array2d(dtype=wp.int32)  # [slot, world] number of a point among those of its rope on which rows act, or −1
+    point_slot: wp.array2d(dtype=wp.int32)  # [slot of the first end + number, world] its slot; the same of:
+    own_F: wp.array2d(dtype=mat33)  # its velocity by impulses,
+    own_H: wp.array2d(dtype=mat33)  # and by moments on what hangs on it,
+    to_last: wp.array2d(dtype=mat33)  # and by impulses on a last point that does not yield; what it hands on to the first end:
+    along_X: wp.array2d(dtype=mat33)
+    along_Y: wp.array2d(dtype=mat33)
+    along_P: wp.array2d(dtype=mat33)  # and how it moves with that
+    along_Q: wp.array2d(dtype=mat33)
+    free: wp.array2d(dtype=vec3)  # [slot, world] by how much it changes its velocity where neither links nor rows do
+    mob: wp.array2d(dtype=real)  # [points_most · (points_most · rope + row) + column, world] ℓ of the points of a rope
+    touch_delta: wp.array2d(dtype=real)  # [points_most · rope + …, world] Δ
+    touch_rows: wp.array2d(dtype=real)  # [number of the closure, world] see `engine.tree.ropes.AIMS`
+    touch_push: wp.array2d(dtype=mat33)  # [closure, world] along which its rows push, as columns, times coefficients of friction
+    touch_J: wp.array2d(dtype=real)  # [points_most · (2 · (3 · closure + row) + side) + …, world] by speeds of both ropes' points
+    strikes: wp.array(dtype=wp.int32)  # [world] 1 where points come in that are to be stopped
     open: wp.array(dtype=real)  # [world] m, by which elements miss their points at most, where poses are closed
 
 
@@ -282,9 +327,20 @@ def row_change(x: wp.array(dtype=RopedTree), row: int, w: int) -> real:
 
 
 @wp.func
+def touch_impulse(x: wp.array(dtype=RopedTree), m: int, w: int, which: int) -> vec3:
+    """Impulses of a point of contact, as they are scaled; `which`: `TOUCH_NOW`, at hand, or `TOUCH_CHANGE`."""
+    at = TOUCH_ROW * m + which
+    return x[0].touch_push[m, w] * vec3(x[0].touch_rows[at, w], x[0].touch_rows[at + 1, w], x[0].touch_rows[at + 2, w])
+
+
+@wp.func
 def row_impulse(x: wp.array(dtype=RopedTree), h: int, w: int) -> vec3:
     """By how much the impulses of the rows of a hold changed in the pass, as they are scaled."""
     out = vec3(real(0.0))
+    if x[0].touches == 1:
+        for j in range(3):
+            out[j] = -x[0].touch_rows[TOUCH_ROW * h + TOUCH_CHANGE + j, w]
+        return out
     for j in range(3):
         out[j] = row_change(x, x[0].hold_row[h] + j * x[0].row_size, w)
     return x[0].axes[h, w] * out
@@ -322,6 +378,20 @@ def mobility(x: wp.array(dtype=RopedTree), k: int, w: int, v: vec3, omega: vec3,
     s = x[0].rope
     free = s[0].work.g[k, w] + s[0].work.last_P[k, w] * v + s[0].work.last_Q[k, w] * omega
     return free + wp.inverse(s[0].work.G[k, w]) * mu
+
+
+@wp.func
+def push_points(x: wp.array(dtype=RopedTree), w: int, per: real):
+    """What rows of contact changed as what acts on ropes; `per` makes impulses those of ropes."""
+    s = x[0].rope
+    t = x[0].tree
+    for m in range(x[0].holds, t[0].rope_live[w]):
+        e = t[0].rope_ends[6 * m + 5, w]
+        P = touch_impulse(x, m, w, TOUCH_CHANGE) * -per
+        if e >= x[0].touch[0].base:
+            spread(s[0].work.tie_p, x[0].touch, e - x[0].touch[0].base, P, w)
+        else:
+            s[0].work.tie_p[e / MOST, w] = s[0].work.tie_p[e / MOST, w] + P
 
 
 @wp.func
@@ -368,6 +438,8 @@ def eliminate_ropes(x: wp.array(dtype=RopedTree), w: int, anew: bool, per: real)
         take_turns(x, w)
     if per > real(0.0):
         pull_holds(x, w, per)
+        if x[0].touches == 1:
+            push_points(x, w, per)
     for o in range(s[0].ropes.count):
         k = s[0].ropes.order[o]
         tie_bodies(s, k, w, anew, True)

@@ -438,6 +438,8 @@ def hang_hold(x: wp.array(dtype=RopedTree), h: int, w: int, anew: bool):
         if anew:
             none = mat33(real(0.0))
             steepen(x, b, w, none, none, none, skew(f) * skew(held_end))
+    if x[0].touches == 1:
+        return
     if anew:
         row = find_hold(x, h, w)
         row.P = row.P * (weight / s[0].work.weight[root, w])
@@ -463,6 +465,8 @@ def report_hold(x: wp.array(dtype=RopedTree), h: int, w: int):
 def stand_hold(x: wp.array(dtype=RopedTree), h: int, w: int, closing: bool):
     """The rows of a hold as velocities are projected, which seek a velocity, not a change of it; or as links are displaced."""
     s = x[0].rope
+    if x[0].touches == 1:
+        return
     root = x[0].root[x[0].hold_rope[h]]
     a = first_link(x, root)
     b = x[0].hold_link[h]

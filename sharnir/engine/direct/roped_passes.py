@@ -22,6 +22,15 @@ from sharnir.engine.direct.roped_data import (
     start_bodies,
 )
 from sharnir.engine.direct.roped_holds import couple_rows, first_link, hang_hold, report_hold
+from sharnir.engine.direct.roped_touch import (
+    ask_contacts,
+    begin_contacts,
+    judge_friction,
+    look_at_ends,
+    press_links,
+    press_points,
+    touch_rows,
+)
 from sharnir.engine.direct.roped_winch import hang_winch, note_drums, note_winches
 from sharnir.engine.rope.data import BODY
 from sharnir.engine.rope.energy import (
@@ -71,6 +80,8 @@ def roped_begin(x: wp.array(dtype=RopedTree), w: int):
     for k in range(s[0].ropes.count):
         start_rope(s, k, w)
         start_speeds(s, k, w)
+    if x[0].touches == 1:
+        begin_contacts(x, w)
     x[0].stalls[w] = 0
     x[0].last[w] = real(0.0)
     x[0].again[w] = 0
@@ -84,6 +95,9 @@ def roped_inward(x: wp.array(dtype=RopedTree), w: int):
     end_poses(x, w)
     mean_arms(s, w)
     rope_misses(s, w, int(anew))
+    if x[0].touches == 1:
+        look_at_ends(x, w)
+        press_points(x, w)
     eliminate_ropes(x, w, anew, real(0.0))
     clear_hung(x, w, wp.where(anew, HUNG, 6))
     for k in range(s[0].ropes.count):
@@ -94,6 +108,10 @@ def roped_inward(x: wp.array(dtype=RopedTree), w: int):
         hang_hold(x, hold, w, anew)
     if anew:
         couple_rows(x, w, False)
+    if x[0].touches == 1:
+        press_links(x, w)
+        touch_rows(x, w, anew, False)
+        ask_contacts(x, w)
     note_winches(x, w)
 
 
@@ -146,6 +164,8 @@ def roped_follow(x: wp.array(dtype=RopedTree), w: int, made: int, changed: int) 
     rounding = (ropes_length(s, w) + far) * (real(EPSILON) / h)
     enough = wp.max(s[0].settings.tolerance[0] * scale, LEFT * rounding)
     judge_passes(x, w, change, scale, enough, made, changed)
+    if x[0].touches == 1 and made > 0:
+        x[0].wrong[w] = x[0].wrong[w] + judge_friction(x, w)
     x[0].last[w] = change
     if change <= enough:
         return real(0.0)
@@ -226,3 +246,5 @@ def roped_report(x: wp.array(dtype=RopedTree), w: int):
             lack(x, i, w, f, wp.cross(mean_com(x, i, w) + s[0].work.arm[2 * k, w], f) + clamp_moment(s, k, w) * scale)
     for hold in range(x[0].holds):
         report_hold(x, hold, w)
+    if x[0].touches == 1:
+        press_links(x, w)

@@ -20,6 +20,7 @@ from sharnir.engine.direct.roped_data import (
     start_bodies,
 )
 from sharnir.engine.direct.roped_holds import couple_rows, stand_hold
+from sharnir.engine.direct.roped_touch import strike_points
 from sharnir.engine.direct.roped_winch import note_drums, stand_winch
 from sharnir.engine.rope.data import BODY, RopeStep
 from sharnir.engine.rope.energy import (
@@ -74,6 +75,8 @@ def roped_stand(x: wp.array(dtype=RopedTree), w: int, h: real):
         stand_winch(x, k, w)
     for n in range(x[0].holds):
         stand_hold(x, n, w, False)
+    if x[0].touches == 1:
+        strike_points(x, w, what == SNAPS)
     couple_rows(x, w, True)
 
 

@@ -9,21 +9,23 @@ from sharnir.core.kernel_cache import emitted
 from sharnir.core.types import EPSILON, PRECISION, alone, inline_less, real
 from sharnir.engine.direct.roped import roped_calls
 from sharnir.engine.direct.roped_data import LAST, TIE, TURN, RopedTree
+from sharnir.engine.direct.roped_touch import find_contacts
 from sharnir.engine.direct.roped_winch import start_drums
 from sharnir.engine.rope.data import BODY, DRIVEN, LOOP, PORT, RopeSettings, RopeStep, RopeTable
 from sharnir.engine.rope.data import ROPE as HUNG_ON
 from sharnir.engine.rope.energy_kernels import note_velocities
 from sharnir.engine.rope.kernels import ropes_untouched
 from sharnir.engine.rope.solver import PASSES, TOLERANCE, rope_settings, rope_step, shared
+from sharnir.engine.rope.touch_data import RopeTouch
 from sharnir.engine.sleep import fall_asleep, wake_by_caller
 from sharnir.engine.tree.closures import ROPE, WINCH, Closure, RowTables
 from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.generic import BESIDE, OPTIONS, Given, make_kernel
-from sharnir.engine.tree.ropes import CROSS_SIZE, END_SIZE, HUNG_SIZE, WINCH_SIZE
+from sharnir.engine.tree.ropes import CROSS_SIZE, END_SIZE, HUNG_SIZE, TOUCH_SIZE, WINCH_SIZE
 from sharnir.engine.tree.row_storage import LINK_FIELDS, PER_ROW, WORK
 from sharnir.engine.tree.runtime import CPP, TreeStep
 from sharnir.engine.tree.storage import ROW, ROW_APART, TOGETHER
-from sharnir.model.model import DYNAMIC, Control, Model, State, fill
+from sharnir.model.model import DYNAMIC, FIXED, Control, Model, State, fill
 from sharnir.model.rope_state import ROPE_STATE_FIELDS, RopeState
 
 MODULES = ("sharnir.trees_roped", "sharnir.trees_roped_touching")  # the second with contacts
@@ -67,6 +69,14 @@ def holds_of(ropes: Any, plan: Any) -> list[tuple[int, int, int, int]]:
     return out + [(int(TURN), k, -1, plan.link_of[int(body[k, 1])]) for k in held if clamp[k, 1]]
 
 
+def covers_touching(model: Model) -> bool:
+    """Whether ropes of a model may be stepped here although they touch something."""
+    t = model.ropes.table
+    kind, clamp = (x.numpy().reshape(-1, 2) for x in (t.kind, t.clamp))
+    apart = (kind[:, 0] == HUNG_ON) | (t.winch.numpy() >= 0) | ((kind[:, 1] == PORT) & (clamp[:, 1] == 1))
+    return bool(wp.get_device(model.device).is_cpu) and PRECISION == "double" and not apart.any()
+
+
 def ends_of(ropes: Any, plan: Any) -> list[Closure]:
     """Where links hold ropes beside their first ends, and winches."""
     link_of = plan.link_of
@@ -88,12 +98,14 @@ def drum_of(plan: Any, joint: int) -> int:
 
 
 def bind(
-    t: Any, tables: RowTables, model: Model, state: State, control: Control, plan: Any, caps: tuple[Any, Any]
+    t: Any, tables: RowTables, model: Model, state: State, control: Control, plan: Any, caps: tuple[Any, Any],
+    touch: tuple[Any, Any] | None,
 ) -> tuple[Any, Any]:  # fmt: skip
     """The structure for the trees' structure t and these arrays, and what keeps those alive that are its own.
 
     Args:
         caps: passes of a part of a step, and tolerance, as of `SolverRope`; None: as there.
+        touch: where ropes touch shapes: `RopeTouch`, and the collider's array on the device.
     """
     ropes, device, worlds = model.ropes, model.device, model.worlds
     settings: Any = RopeSettings()
@@ -108,6 +120,8 @@ def bind(
     table.exact = 1
     if table.ties:
         table.tie_kind = wp.full(table.ties, PORT, dtype=wp.int32, device=device)
+    if touch is not None:  # surfaces act on a rope's points as what is tied to them does
+        table.tied = wp.full(table.count, 1, dtype=wp.int32, device=device)
     s.ropes = table
     fill(s.work, model, 2 * ropes.count, "end_arm")
     fill(s.work, model, table.ties, "tie_end")
@@ -125,8 +139,9 @@ def bind(
     link_of, winch = plan.link_of, ropes.table.winch.numpy()
     drums = [x.numpy()[winch >= 0].tolist() for x in (ropes.table.drum_child, ropes.table.drum_parent)]
     tied = ropes.table.tie_body.numpy().tolist() if table.ties else []
-    bodies = sorted({*drums[0], *drums[1], *ropes.table.body.numpy()[held].tolist(), *tied})
     motion = model.bodies.motion.numpy()
+    met = [] if touch is None else [b for b in {shape.body for shape in model.collision.shapes} if motion[b] != FIXED]
+    bodies = sorted({*drums[0], *drums[1], *ropes.table.body.numpy()[held].tolist(), *tied, *met})
     links = [link_of[b] if motion[b] == DYNAMIC else -1 for b in range(len(motion))]
     x.held, x.held_body, x.held_link = len(bodies), ints(bodies), ints([links[b] for b in bodies])
     x.link_of = ints(links)
@@ -146,26 +161,57 @@ def bind(
     columns = np.array(holds, int).reshape(-1, 4).T
     x.hold_kind, x.hold_rope, x.hold_tie, x.hold_link = (ints(column) for column in columns)
     x.hold_of = ints([of_last.get(k, -1) for k in range(ropes.count)])
-    place = [rows[ROPE, n] for n in range(len(holds))]
     bases, roots = bases_of(ropes)
     x.base, x.root, x.rank = ints(bases), ints(roots), ints(np.argsort(ropes.table.order.numpy()))
-    root = [roots[k] for _, k, _, _ in holds]
-    pairs = [(a, b) for a in range(x.holds) for b in range(x.holds) if root[a] == root[b] and place[a] > place[b]]
-    x.pairs, x.pair_a, x.pair_b = len(pairs), ints([a for a, _ in pairs]), ints([b for _, b in pairs])
-    x.pair_row = ints([place[n] for pair in pairs for n in pair])
-    x.cross = wp.zeros((CROSS_SIZE * len(pairs), worlds), dtype=real, device=device)
+    place = [rows.get((ROPE, n), 0) for n in range(len(holds))]  # of ropes that touch none is
+    bind_pairs(x, [roots[k] for _, k, _, _ in holds], place, ints, worlds)
     fill(x, model, len(holds), "hold_by hold_K hold_J axes")
     drum = [drum_of(plan, joint) if joint >= 0 else GROUND for joint in winch]
     hung = kind.reshape(-1, 2)[columns[1], 0] == HUNG_ON
-    x.between, x.drum_link = int((winch >= 0).any() or (hung | (columns[0] != LAST)).any()), ints(drum)
+    x.between, x.drum_link = int(touch is not None or (winch >= 0).any() or (hung | (columns[0] != LAST)).any()), ints(drum)
     x.winch = wp.zeros((WINCH_SIZE * ropes.count, worlds), dtype=real, device=device)
     x.hung = wp.zeros((HUNG_SIZE * t.links, worlds), dtype=real, device=device)
     x.ends = wp.zeros((END_SIZE * len(holds), worlds), dtype=real, device=device)
     fill(x, model, len(bodies), "mean_l mean_a")
     fill(x, model, None, "what wrong judged tries fewest all stuck stalls verdict last again elapsed lost scaled open")
+    bind_touch(x, t, model, touch)
     x.tree = alone(t, TreeStep, device)
     x.rope, x.safe = alone(s, RopeStep, device), alone(safe, RopeStep, device)
     return x, (s, safe)
+
+
+def bind_pairs(x: Any, root: list[int], place: list[int], ints: Any, worlds: int) -> None:
+    """Pairs of holds of ropes with one root, which one mobility couples; place: where the row of each is."""
+    pairs = [(a, b) for a in range(x.holds) for b in range(x.holds) if root[a] == root[b] and place[a] > place[b]]
+    x.pairs, x.pair_a, x.pair_b = len(pairs), ints([a for a, _ in pairs]), ints([b for _, b in pairs])
+    x.pair_row = ints([place[n] for pair in pairs for n in pair])
+    x.cross = wp.zeros((CROSS_SIZE * len(pairs), worlds), dtype=real, device=x.pair_row.device)
+
+
+def touch_room(touch: Any, ropes: Any) -> tuple[int, int]:
+    """Room for closures of ropes that touch, and for speeds of the points of one of them."""
+    holds = int(ropes.table.ties) + ropes.count
+    return int(holds + ropes.slots + 8 + touch.pair_capacity), int(3 * (max(ropes.capacity) + 1))
+
+
+def bind_touch(x: Any, t: Any, model: Model, touch: tuple[Any, Any] | None) -> None:
+    """What ropes touch, if they do."""
+    fill(x, model, None, "strikes")
+    x.touches = int(touch is not None)
+    if touch is None:
+        return
+    x.touch, x.collision = alone(touch[0], RopeTouch, model.device), touch[1]
+    x.rows_most, x.points_most = touch_room(touch[0], model.ropes)
+    fill(x, model, model.ropes.slots, "place_of point_slot own_F own_H to_last along_X along_Y along_P along_Q free")
+    fill(x, model, x.points_most**2 * model.ropes.count, "mob")
+    fill(x, model, x.points_most * model.ropes.count, "touch_delta")
+    fill(x, model, TOUCH_SIZE * x.rows_most, "touch_rows")
+    fill(x, model, x.rows_most, "touch_push")
+    fill(x, model, 6 * x.points_most * x.rows_most, "touch_J")
+    t.rope_most = model.ropes.count
+    fill(t, model, None, "rope_live")
+    fill(t, model, 6 * x.rows_most, "rope_ends")
+    fill(t, model, model.ropes.count, "rope_width")
 
 
 # ---- steps -------------------------------------------------------------------------------------------------------------------
@@ -217,7 +263,7 @@ def roped_kernel(touches: int = 0) -> Any:
             how = {"rows": True, "ropes": True, "more": True, "touches": bool(touches)}
             return Loop(CPP, ROPED, pushed=True, kinds=BESIDE, second_gear=None if touches else exact_rows, **how).simulation()
 
-        given = Given(RopedTree, tree_of, begin_call, restart, end_call, wake_by_caller, fall_asleep)
+        given = Given(RopedTree, tree_of, begin_call, restart, end_call, wake_by_caller, fall_asleep, find_contacts)
         _kernels[name] = make_kernel(emitted(name, emit), name, True, rows=True, touches=bool(touches), given=given)
         _kernels[name].module.options |= OPTIONS | {"optimization_level": 2, "block_dim": TOGETHER}
     return _kernels[name]

@@ -119,10 +119,16 @@ class Trees:
         self._generic: list[Any] | None = None  # launches of the code for any forest, where specialized code leaves steps to it
         self._told = False  # whether the user knows that laws changed
         self.closures = closures_of(self.plan) if self.plan.beside else []
+        self.touching: Any = None
+        """Points of contact of ropes, where these touch."""
         if self.model.ropes is not None:
             from sharnir.engine.direct.roped_steps import ends_of
+            from sharnir.engine.rope.touch_tables import touch_table, touches
 
-            self.closures += ends_of(self.model.ropes, self.plan)
+            if touches(self.model):
+                self.touching = touch_table(self.model, None)
+            if self.touching is None:  # else rows that are found in every step (`roped_touch`)
+                self.closures += ends_of(self.model.ropes, self.plan)
         self.loose = set(loose)
         m = self.model
         self.measures = m.ropes is None and not (m.bodies.motion.numpy() == KINEMATIC).any()
@@ -133,19 +139,27 @@ class Trees:
     @staticmethod
     def cover(model: Model) -> bool:
         """Whether all of a model is trees, rows beside them, contacts, and ropes that `roped_steps` covers and that touch
-        nothing.
+        nothing, or touch on a CPU in double precision (`roped_steps.covers_touching`).
 
         Ropes beside rods in redundant loops are left to the former passes: where these are singular, passes with the exact
         derivative alone, as ropes need them, do not converge.
         """
         if model.ropes is not None:
-            from sharnir.engine.direct.roped_steps import covers
+            from sharnir.engine.direct.roped_steps import covers, covers_touching
             from sharnir.engine.rope.touch_tables import touches
 
             rods = any(kind.mask and not kind.v_size for kind in model.joint_kinds)
-            if touches(model) or not covers(model.ropes) or (rods and model.redundant):
+            if touches(model) and not covers_touching(model):
+                return False
+            if not covers(model.ropes) or (rods and model.redundant):
                 return False
         return True
+
+    def make_room(self) -> None:
+        """Room for twice as many points of contact of ropes; to be bound again."""
+        from sharnir.engine.rope.touch_tables import touch_table
+
+        self.touching = touch_table(self.model, None, self.touching)
 
     def loosen(self, control: Control) -> bool:
         """Give room to joints that are disabled now, may break or may do nothing; whether more of them have it than had."""
@@ -279,7 +293,8 @@ class Trees:
             from sharnir.engine.direct.roped_data import RopedTree
             from sharnir.engine.direct.roped_steps import bind
 
-            roped, self._kept_ropes = bind(t, self._tables, m, state, control, self.plan, solver.rope_caps)
+            touch = None if self.touching is None else (self.touching, solver.collider.array)
+            roped, self._kept_ropes = bind(t, self._tables, m, state, control, self.plan, solver.rope_caps, touch)
             self._kept = roped
             return alone(roped, RopedTree, device), t
         return alone(t, TreeStep, device), t
@@ -382,8 +397,15 @@ class Trees:
         materials = materials_of(m)
         turning = 2 * any(x.rolling for x in materials) + any(x.torsion for x in materials)
         path = min((4 if m.collision.belts else 2) * max(depth, default=0), len(places))
-        room = room_of(int(self.solver.collider.data.contacts.capacity), axes, path, turning, 6 * path, 6 * len(places))
-        packed = packed_tables(tables, table_room(room, tables, len(places)))
+        along = (0, 0)
+        if self.touching is not None:
+            from sharnir.engine.direct.roped_steps import touch_room
+
+            most, points = touch_room(self.touching, m.ropes)
+            along = most, points * m.ropes.count
+        room = room_of(int(self.solver.collider.data.contacts.capacity), axes, path, turning, 6 * path, 6 * len(places), along)
+        ropes = 0 if self.touching is None else m.ropes.count
+        packed = packed_tables(tables, table_room(room, tables, len(places) + ropes))
         self._give_tables(t, np.array(packed, np.int32))
         more = np.zeros((sum(CLOSURE_NUMBERS.values()) * room["closures"], m.worlds))
         t.row_numbers = wp.array(np.concatenate([numbers, more]).ravel(), dtype=real, device=m.device)

@@ -91,6 +91,7 @@ class RopeTouch:
     before: wp.array2d(dtype=vec3)  # N·s, the same before the pass
     wanted: wp.array2d(dtype=vec3)  # N·s, what the law makes of it
     state: wp.array2d(dtype=wp.int32)  # OPEN, SLIPS, STICKS in this pass
+    back: wp.array2d(dtype=wp.int32)  # 1 where friction acts on its mean velocity in the step (`direct.roped_touch`)
     slip: wp.array2d(dtype=vec3)  # unit, the way sliding friction pushes in this pass
     miss: wp.array2d(dtype=vec3)  # m/s: r of `touch.law`
     A: wp.array2d(dtype=mat33)  # kg: − d wanted / d velocity

@@ -17,10 +17,10 @@ from sharnir.core.linalg import close_order
 from sharnir.core.strided import columns
 from sharnir.engine.tree.forest import GROUND, Forest
 
-POINT, ANGLE, ROD, SPRING, GEAR, CONTACT, FRICTION, LIMIT, SPINNING, ROLLING, SPAN, RUN, CAST, ROPE, WINCH = range(15)
-LAW_KINDS = (CONTACT, FRICTION, LIMIT, SPINNING, ROLLING)
+POINT, ANGLE, ROD, SPRING, GEAR, CONTACT, FRICTION, LIMIT, SPINNING, ROLLING, SPAN, RUN, CAST, ROPE, WINCH, TOUCH, HOLD = range(17)
+LAW_KINDS = (CONTACT, FRICTION, LIMIT, SPINNING, ROLLING, TOUCH, HOLD)
 """Kinds of which there are others in every step, and whose impulses are bounded (`contact_rows`)."""
-ROWS = (3, 1, 1, 1, 1, 3, 1, 1, 1, 1, 0, 1, 0, 3, 1)  # equations by kind
+ROWS = (3, 1, 1, 1, 1, 3, 1, 1, 1, 1, 0, 1, 0, 3, 1, 3, 3)  # equations by kind
 SPEEDS = (1, 1, 3, 6, 0, 6, 1, 3, 3)  # numbers of a row on a link's joint, by the kinds of `forest`
 LOOSE = 6  # the same of a joint that may be disabled, so that its link floats
 PARAMETERS = {"point_a": 3, "point_b": 3, "axis_a": 3, "axis_b": 3}

@@ -34,7 +34,7 @@ from sharnir.contact.cones import (
 from sharnir.emit.algebra import ZERO, Symmetric, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, minimum, node, select, sqrt, value
 from sharnir.engine.tree.cast_rows import press_wheel, release_wheels, share_wheel, strike_wheel, turn_wheels
-from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, ROLLING, SPINNING
+from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, ROLLING, SPINNING, TOUCH
 from sharnir.engine.tree.islands import find_groups, find_islands
 from sharnir.engine.tree.row_storage import TABLE, ClosureView, RowLoopTree, table_of_world
 from sharnir.engine.tree.rows import CLOSURES, Gear, Kind, Wrenches, choose, length
@@ -494,18 +494,19 @@ const int at = row_at(r), size = t_where_start[c + 1] - t_where_start[c]; const 
 for (int i = 0; i < size; ++i) {place("rest")} -= {at_response("k", "at + i")}*cone_eta(where[i]); }} }} }}"""
 
 
+OF_POINT = f"(t_kind[t_of[e]] == {CONTACT} || t_kind[t_of[e]] == {TOUCH})"
 USED = {
     "size_of(e)": "(t_where_start[t_of[e] + 1] - t_where_start[t_of[e]])",
     "where_of(e)": "(t_where + t_where_start[t_of[e]])",
     "many_of(e)": f"(t_kind[t_of[e]] == {FRICTION} || t_kind[t_of[e]] == {LIMIT} ? 1 : size_of(e))",
     "many_of_closure(c)": f"(!by_left && (t_kind[c] == {FRICTION} || t_kind[c] == {LIMIT}) ? 1 "
     ": t_where_start[c + 1] - t_where_start[c])",
-    "rows_of(e)": f"(t_kind[t_of[e]] == {CONTACT} ? 3 : 1)",
+    "rows_of(e)": f"({OF_POINT} ? 3 : 1)",
     "is_loop(r)": "((r) < n_equal)",
     "way_of(i)": "t_way[i]",
-    "usual_of(e)": f"(t_kind[t_of[e]] == {CONTACT} ? usual_speed : real(0.0))",
+    "usual_of(e)": f"({OF_POINT} ? usual_speed : real(0.0))",
     "tiny_of(e)": f"(t_of[e] < n_equal_closures ? real(0.0) : tiny_speed*tolerance"
-    f"/(t_kind[t_of[e]] == {CONTACT} ? per_metre : real(1.0)))",
+    f"/({OF_POINT} ? per_metre : real(1.0)))",
 }
 """What the solver of cones asks for, in C++."""
 MACROS = (
@@ -561,7 +562,8 @@ class LawRows(SpeedRows):
     @staticmethod
     def tolerance() -> str:
         """C++: the tolerance of a step with laws; points of contact come first among these."""
-        return f"t_kind[n_equal_closures] == {CONTACT} ? x.contact_tolerance : x.acted_tolerance"
+        first = "t_kind[n_equal_closures]"
+        return f"{first} == {CONTACT} || {first} == {TOUCH} ? x.contact_tolerance : x.acted_tolerance"
 
     def clear_laws(self) -> str:
         """C++ that clears what closures of laws keep: they are others in every step."""
@@ -585,7 +587,7 @@ class LawRows(SpeedRows):
         p.forget(f"""if (!resting) for (int i = 0; i < n_islands; ++i)
 for (int e = first_element[i]; e < first_element[i + 1]; ++e) {{
 const real by = t_way[i] == {JOINTED} ? yields : yields_free; const int kind = t_kind[t_of[e]];
-if (kind == {CONTACT} || kind == {LIMIT}) for (int r = element[e]; r < element[e] + rows_of(e); ++r) {{
+if (kind == {CONTACT} || kind == {TOUCH} || kind == {LIMIT}) for (int r = element[e]; r < element[e] + rows_of(e); ++r) {{
 if (!({soft} == real(0.0))) continue;
 real own = real(0.0); const int rows = n_rows, speeds = n_speeds, at = row_at(r); const Table where = where_of(e);
 if (!by_left && kind == {LIMIT}) own = along(at, 0)*along(at, 0)*cone_delta(where[0]);

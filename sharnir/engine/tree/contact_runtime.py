@@ -13,7 +13,7 @@ from sharnir.collision.data import CYLINDER as CYLINDER_KIND
 from sharnir.collision.data import ELLIPSOID as ELLIPSOID_KIND
 from sharnir.contact.cones import EITHER, JOINTED, NEWTON, SWEEPS, cone_memory
 from sharnir.core.types import real, vec3
-from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, OF_CASTS, PARAMETERS, ROLLING, SPEEDS, SPINNING
+from sharnir.engine.tree.closures import CONTACT, FRICTION, LIMIT, OF_CASTS, PARAMETERS, ROLLING, SPEEDS, SPINNING, TOUCH
 from sharnir.engine.tree.contact_rows import LawRows
 from sharnir.engine.tree.forest import HINGE, PRESCRIBED, SLIDER
 from sharnir.engine.tree.row_runtime import AT_BLOW, AT_SLIP, carried, kept
@@ -44,7 +44,9 @@ CYLINDER, CONE, ELLIPSOID = (int(k) for k in (CYLINDER_KIND, CONE_KIND, ELLIPSOI
 SPHERE_KIND, PLANE_KIND = int(SPHERE), int(PLANE)
 
 
-def room_of(points: int, axes: int, path: int, turning: int, numbers: int, speeds: int) -> dict[str, int]:
+def room_of(
+    points: int, axes: int, path: int, turning: int, numbers: int, speeds: int, ropes: tuple[int, int] = (0, 0)
+) -> dict[str, int]:
     """How much room the rows of so many points and axes with laws need: closures, rows and links on their paths.
 
     Args:
@@ -52,13 +54,16 @@ def room_of(points: int, axes: int, path: int, turning: int, numbers: int, speed
         turning: rows of a point that resist turning.
         numbers: of a row on all joints of its path, at most.
         speeds: of all joints.
+        ropes: closures of ropes that touch, and the speeds of all points of ropes.
     """
     closures, rows = points * (1 + turning) + 2 * axes, points * (3 + turning) + 2 * axes
     paths = closures * min(path, USUAL_PATH) + path
     responses = min(18 * paths, rows * numbers)  # of a link at most 3 rows with 6 speeds each
+    where = min(6 * paths, closures * numbers)
+    more, along = ropes
     return {
-        "closures": closures, "rows": rows, "paths": paths, "responses": responses, "speeds": speeds,
-        "where": min(6 * paths, closures * numbers),
+        "closures": closures + more, "rows": rows + 3 * more, "paths": paths + more * (2 + min(path, USUAL_PATH)),
+        "responses": responses + 3 * more * (along + numbers), "speeds": speeds + along, "where": where + more * (along + numbers),
     }  # fmt: skip
 
 
@@ -74,7 +79,7 @@ def table_room(room: dict[str, int], tables: Any, links: int) -> dict[str, int]:
     out |= dict.fromkeys(("path", "offset", "speeds"), paths) | {"y_start": rows}
     out |= dict.fromkeys(("element", "of"), sizes["rows"] + all_closures) | {
         "where_start": all_closures,
-        "near": 2 * all_closures,
+        "near": 6 * all_closures,
     }
     out |= {"where": room["where"] + 6 * len(tables.tables["path"])}
     out |= dict.fromkeys(("sky_first", "sky_start", "own_first", "own_start"), speeds + 1)
@@ -113,29 +118,31 @@ def table_at(name: str) -> str:
 NAMES = ("kind", "a", "b", "row_start", "path_start", "path", "offset", "y_start", "speeds", *LAW_TABLES)
 # which joint speeds rows change, in an order in which the matrix of these (`contact.cones`) has short rows: trees in the order of
 # a walk along what joins them (Cuthill, McKee 1969), from their leaves to their roots
-ORDER = """int islands = 0, speeds = 0, at_where = 0, at_sky = 0; t_first_speed[0] = 0;
-for (int i = 0; i < links; ++i) { t_width[i] = 0; t_place[i] = -1; t_island[i] = -1; t_way[i] = 0; t_near_start[i] = 0;
-t_root[i] = bases[i] < 0 ? i : t_root[bases[i]]; }
-t_near_start[links] = 0;
-for (int n = 0; n < c; ++n) { int one = -1, two = -1;
-for (int k = t_path_start[n]; k < t_path_start[n + 1]; ++k) { const int i = t_path[k];
-t_width[i] = wp::max(t_width[i], t_speeds[k]); if (one < 0) one = t_root[i]; else if (t_root[i] != one) two = t_root[i]; }
-if (two >= 0) { ++t_near_start[one]; ++t_near_start[two]; } }
-{ int sum = 0; for (int i = 0; i <= links; ++i) { sum += t_near_start[i]; t_near_start[i] = sum; } }
-for (int n = 0; n < c; ++n) { int one = -1, two = -1;
+ORDER = """const int all_links = links + x.rope_most;  // ropes that touch stand behind the links, as free ones
+const auto base_at = [&](int i) { return i < links ? bases[i] : -1; };
+int islands = 0, speeds = 0, at_where = 0, at_sky = 0; t_first_speed[0] = 0;
+for (int i = 0; i < all_links; ++i) { t_width[i] = 0; t_place[i] = -1; t_island[i] = -1; t_way[i] = 0; t_near_start[i] = 0;
+t_root[i] = base_at(i) < 0 ? i : t_root[base_at(i)]; }
+t_near_start[all_links] = 0;
+const auto each_pair = [&](int n, const auto& join) { int one = -1, before = -1;
 for (int k = t_path_start[n]; k < t_path_start[n + 1]; ++k) { const int root = t_root[t_path[k]];
-if (one < 0) one = root; else if (root != one) two = root; }
-if (two >= 0) { t_near[--t_near_start[one]] = two; t_near[--t_near_start[two]] = one; } }
+if (one < 0) one = root; else if (root != one && root != before) { before = root; join(one, root); } } };
+for (int n = 0; n < c; ++n) { for (int k = t_path_start[n]; k < t_path_start[n + 1]; ++k)
+t_width[t_path[k]] = wp::max(t_width[t_path[k]], t_speeds[k]);
+each_pair(n, [&](int one, int two) { ++t_near_start[one]; ++t_near_start[two]; }); }
+{ int sum = 0; for (int i = 0; i <= all_links; ++i) { sum += t_near_start[i]; t_near_start[i] = sum; } }
+for (int n = 0; n < c; ++n)
+each_pair(n, [&](int one, int two) { t_near[--t_near_start[one]] = two; t_near[--t_near_start[two]] = one; });
 // the links of a tree, the last one first, in `next`, from the root's place in `queue` on
-for (int i = 0; i < links; ++i) { t_queue[i] = -1; t_next[i] = -1; }
-for (int i = 0; i < links; ++i) { t_next[i] = t_queue[t_root[i]]; t_queue[t_root[i]] = i; }
+for (int i = 0; i < all_links; ++i) { t_queue[i] = -1; t_next[i] = -1; }
+for (int i = 0; i < all_links; ++i) { t_next[i] = t_queue[t_root[i]]; t_queue[t_root[i]] = i; }
 // a walk: trees that are found wait in `sky_first`, where there is room
-for (int begin = 0; begin < links; ++begin) if (t_root[begin] == begin && t_queue[begin] >= 0) {
+for (int begin = 0; begin < all_links; ++begin) if (t_root[begin] == begin && t_queue[begin] >= 0) {
 int head = 0, tail = 0; const Table wait = t_sky_first; wait[tail++] = begin;
 int from = begin;  // the walk begins at what a first one ends with
 for (int turn = 0; turn < 2; ++turn) {
 if (turn == 1) { for (int k = 0; k < tail; ++k) t_sky_start[wait[k]] = 0; wait[0] = from; tail = 1; }
-else for (int i = 0; i < links; ++i) t_sky_start[i] = 0;
+else for (int i = 0; i < all_links; ++i) t_sky_start[i] = 0;
 t_sky_start[wait[0]] = 1;
 for (head = 0; head < tail; ++head) { const int tree = wait[head]; from = tree;
 for (int k = t_near_start[tree]; k < t_near_start[tree + 1]; ++k) { const int other = t_near[k];
@@ -143,13 +150,13 @@ if (!t_sky_start[other]) { t_sky_start[other] = 1; wait[tail++] = other; } } } }
 bool jointed = false;
 for (head = 0; head < tail; ++head) { const int tree = wait[head]; int size = 0; t_island[tree] = islands;
 for (int i = t_queue[tree]; i >= 0; i = t_next[i]) if (t_width[i] > 0) { t_place[i] = speeds; speeds += t_width[i]; ++size; }
-t_queue[tree] = -1; jointed = jointed || size > 1; }
+t_queue[tree] = -1; jointed = jointed || size > 1 || tree >= links; }
 if (speeds > t_first_speed[islands]) { t_way[islands] = jointed; t_first_speed[++islands] = speeds; } }
 // the first speed of what hangs on a link, in `next`
-for (int i = 0; i < links; ++i) t_next[i] = t_place[i] >= 0 ? t_place[i] : speeds;
-for (int i = links - 1; i >= 0; --i) { int first = t_next[i];
+for (int i = 0; i < all_links; ++i) t_next[i] = t_place[i] >= 0 ? t_place[i] : speeds;
+for (int i = all_links - 1; i >= 0; --i) { int first = t_next[i];
 for (int d = 0; d < t_width[i]; ++d) t_own_first[t_place[i] + d] = first < t_place[i] ? first : t_place[i] + d;
-if (bases[i] >= 0) t_next[bases[i]] = wp::min(t_next[bases[i]], first); }
+if (base_at(i) >= 0) t_next[base_at(i)] = wp::min(t_next[base_at(i)], first); }
 for (int d = 0, at_own = 0; d <= speeds; ++d) { t_own_start[d] = at_own - (d < speeds ? t_own_first[d] : 0);
 if (d < speeds) at_own += d - t_own_first[d] + 1; }
 for (int d = 0; d < speeds; ++d) t_sky_first[d] = t_own_first[d];
@@ -163,7 +170,7 @@ t_where_start[c] = at_where;
 // elements, island by island
 const auto island_of = [&](int n) { for (int k = t_path_start[n]; k < t_path_start[n + 1]; ++k)
 if (t_speeds[k] > 0) return t_island[t_root[t_path[k]]]; return -1; };
-const auto step_of = [&](int n) { return t_kind[n] == CONTACT ? 3 : 1; };
+const auto step_of = [&](int n) { return t_kind[n] == CONTACT || t_kind[n] == TOUCH ? 3 : 1; };
 for (int i = 0; i <= islands; ++i) t_first_element[i] = 0;
 for (int n = 0; n < c; ++n) { const int i = island_of(n); if (i < 0) continue;
 if (n < equal_closures) t_way[i] = 1;
@@ -181,11 +188,11 @@ sweep += real(2*step_of(t_of[e])*(t_where_start[t_of[e] + 1] - t_where_start[t_o
 for (int d = t_first_speed[i]; d < t_first_speed[i + 1]; ++d) { const int width = d - t_sky_first[d] + 1;
 size += width; work += real(width)*real(width); }
 const bool fits = at_sky + size <= x.most_entries;
-t_way[i] = !fits || work > real(DEAR) ? SWEEPS : t_way[i] ? JOINTED : work <= real(PER_SWEEP)*sweep ? NEWTON : EITHER;
+t_way[i] = !fits || (work > real(DEAR) && x.rope_most == 0) ? SWEEPS : t_way[i] ? JOINTED : work <= real(PER_SWEEP)*sweep ? NEWTON : EITHER;
 if (fits) for (int d = t_first_speed[i]; d < t_first_speed[i + 1]; ++d) {
 t_sky_start[d] = at_sky - t_sky_first[d]; at_sky += d - t_sky_first[d] + 1; } }"""
 for _name, _number in {
-    "CONTACT": CONTACT, "SWEEPS": SWEEPS, "JOINTED": JOINTED, "NEWTON": NEWTON, "EITHER": EITHER, "PER_SWEEP": PER_SWEEP,
+    "CONTACT": CONTACT, "TOUCH": TOUCH, "SWEEPS": SWEEPS, "JOINTED": JOINTED, "NEWTON": NEWTON, "EITHER": EITHER, "PER_SWEEP": PER_SWEEP,
     "DEAR": DEAR,
 }.items():  # fmt: skip
     ORDER = re.sub(rf"\b{_name}\b", str(_number), ORDER)
@@ -210,6 +217,24 @@ const int rows[] = {{0, 1, 2, 0, 0, 1}}, columns[] = {{0, 1, 2, 1, 2, 2}};
 for (int e = 0; e < 6; ++e) for (int k = 0; k < 3; ++k)
 give(first + e) += squares[k]*squares[k]*turn.data[rows[e]][k]*turn.data[columns[e]][k];
 return real(1.0); }};"""
+# points of contact of ropes and what holds these: on the ropes themselves, whose points are as many speeds each, and on links
+GATHER_ROPES = f"""for (int m = 0; x.rope_most > 0 && m < x.rope_live.data[w]; ++m) {{
+const auto of_rope = [&](int k) {{ return x.rope_ends.data[(6*m + k)*worlds + w]; }};
+const int a = of_rope(1), b = of_rope(2); same = false;
+if (c - equal_closures >= x.most_laws || r - equal + 3 > x.most_rows) {{ ++lost; break; }}
+x.point_of.data[c - equal_closures + x.most_laws*w] = -1; give({GIVEN["on"]}) = real(1.0);
+const int begin = path, room = t_path_start[equal_closures] + x.most_paths; int size = 0;
+for (int side = 3; side < 5; ++side) {{ const int k = of_rope(side); if (k < 0) continue;
+t_path[path] = links + k; t_offset[path] = size; t_speeds[path] = x.rope_width.data[k*worlds + w]; size += t_speeds[path]; ++path; }}
+const auto enter = [&](int k) -> bool {{ if (path >= room - 2) {{ path = begin; ++lost; return false; }}
+t_path[path] = k; t_offset[path] = size; t_speeds[path] = speeds_of[kinds[k]]; size += t_speeds[path]; ++path; return true; }};
+int i = a, j = b; bool fits = true;
+while (fits && i != j) {{ const int k = wp::max(i, j); fits = enter(k); if (i == k) i = bases[i]; else j = bases[j]; }}
+for (; fits && i >= 0; i = bases[i]) fits = enter(i);
+if (!fits) break;
+t_kind[c] = of_rope(0); t_a[c] = a; t_b[c] = b; give({GIVEN["lever"]}) = real(m); give({GIVEN["belt"]}) = give({GIVEN["frame"]}) = real(-1.0);
+for (int k = 0; k < 3; ++k) {{ t_y_start[r + 1] = t_y_start[r] + size; ++r; }}
+t_row_start[c + 1] = r; t_path_start[c + 1] = path; ++c; }}"""
 GATHER = f"""{NATIVE}
 {TABLE}
 const Table all = {table_of_world("x.")};
@@ -346,6 +371,7 @@ const real rolling = cell(contacts.rolling, p), torsion = cell(contacts.torsion,
 if (torsion > real(0.0)) resist({SPINNING}, torsion, 3, real(0.0));
 if (rolling > real(0.0)) {{ const int back = torsion > real(0.0) ? 4 : 3;
 resist({ROLLING}, rolling, back, real(0.0)); resist({ROLLING}, rolling, back + 1, real(1.0)); }} }}
+{GATHER_ROPES}
 for (int i = 0; i < links; ++i) if (acts[i] && (kinds[i] == {HINGE} || kinds[i] == {SLIDER})) {{
 const int axis = x.axis.data[i];
 if (!(table(control.friction_static, axis) > real(0.0)

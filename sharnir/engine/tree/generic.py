@@ -139,6 +139,7 @@ class Given:
     end: Any = nothing  # at the end of a call
     wake: Any = wake_jointed
     lie: Any = fall_asleep_jointed
+    find: Any = nothing  # before contacts of a step are gathered
 
 
 TREES = Given()
@@ -161,6 +162,7 @@ def steps_kernel(
 ) -> Any:  # fmt: skip
     """The same of device functions: how links hang, what a call begins with, what is reported and stored."""
     kind, tree, begin_call, restart, end_call, lie = given.kind, given.tree, given.begin, given.restart, given.end, given.lie
+    find_more = given.find
     wake = rise if touches else given.wake
 
     @wp.kernel(module=name, enable_backward=False)
@@ -202,6 +204,7 @@ def steps_kernel(
             left = wp.min(left, most - step)
             reporting = is_read(t, w, n[w] - step, left, wp.static(more))
             if wp.static(touches):
+                find_more(all, w)
                 t[0].contacts.lost[w] = t[0].contacts.lost[w] + gather_laws(t, w, fresh)
             made = advance(all, w, left, fresh, reporting)
             fresh = 0

@@ -15,8 +15,8 @@ from typing import Any
 
 from sharnir.emit.algebra import ZERO, Matrix, Symmetric, Vector
 from sharnir.emit.expressions import select, value
-from sharnir.engine.tree.closures import ROPE, ROWS, WINCH
-from sharnir.engine.tree.contact_rows import WITH_LAWS, LawLoopTree, LawRows
+from sharnir.engine.tree.closures import HOLD, ROPE, ROWS, TOUCH, WINCH
+from sharnir.engine.tree.contact_rows import UNBOUNDED, WITH_LAWS, LawLoopTree, LawRows, held
 from sharnir.engine.tree.islands import FIXED
 from sharnir.engine.tree.row_storage import LoopRows, RowLoopTree
 from sharnir.engine.tree.rows import CLOSURES, Kind, Wrenches
@@ -31,6 +31,9 @@ DRIVES, LEADS, WINCH_SIZE = 24, 29, 32
 shortens the rope by a unit of its link's angle, the impulse so far, 1 where it winds; by how much it moves a held last point."""
 HUNG_SIZE, END_SIZE = sum(HUNG.values()), ROWS[ROPE] * PER_ROW
 CROSS_SIZE = 2 * ROWS[ROPE] ** 2  # of two holds of a rope: what rows of the second do to those of the first, then the reverse
+AIMS, FROM, NOW, CHANGE, ACTS, TOUCH_SIZE = 36, 39, 42, 45, 48, 49
+"""Of a closure of ropes that touch: impulses of its three rows on both links, as of an end; what these miss, as speeds; impulses
+to begin with, at hand, and what changed them last; 1 where it may push, else −1."""
 JOINTS = 3  # what velocities are projected for, beside `rope.energy_bodies`
 HARDLY = 0.5 * FARTHEST  # change of ropes, at most, with which passes go on
 SYMMETRIC_RATE = 1 / 50  # by which symmetric factors reduce the error of ropes at best: one change that fell more is chance
@@ -39,6 +42,7 @@ ROUNDS = 60  # in which velocities are projected, at most, until no element of a
 TABLES = f"""#define hung(i, k) both.hung.data[({HUNG_SIZE}*(i) + (k))*worlds + w]
 #define rope_end(r, k) both.ends.data[({END_SIZE}*(r) + (k))*worlds + w]
 #define rope_winch(r, k) both.winch.data[({WINCH_SIZE}*(r) + (k))*worlds + w]
+#define rope_touch(m, k) both.touch_rows.data[({TOUCH_SIZE}*(m) + (k))*worlds + w]
 #define rope_cross(p, k) both.cross.data[({CROSS_SIZE}*(p) + (k))*worlds + w]"""
 
 
@@ -147,6 +151,55 @@ class WinchRow(Kind):
         return ZERO
 
 
+class TouchRow(Kind):
+    """A point of contact of a rope: `direct.roped_touch` finds what it misses, and what it does to links and to ropes."""
+
+    rows = ROWS[TOUCH]
+    closes, bounded = False, True
+
+    def begin(self, c: Any) -> None:
+        for k in range(self.rows):
+            c.put_row(k, "near", 0.0)
+
+    def guess(self, c: Any, k: int) -> Any:
+        return c.rows.touch_number(c, FROM + k)
+
+    def start_gap(self, c: Any) -> list[Any]:
+        return [0.0] * self.rows
+
+    def evaluate(self, c: Any) -> list[Any]:
+        c.put_row(0, "high", c.rows.touch_number(c, ACTS))
+        return [c.rows.touch_number(c, AIMS + k) + held(self, c, k) for k in range(self.rows)]
+
+    def unit(self, c: Any) -> Any:
+        return 0.0
+
+    def push(self, c: Any, impulses: list[Any]) -> None:
+        """Links know of it by what hangs on them."""
+
+    def wrenches(self, c: Any) -> Wrenches:
+        x = [[c.rows.touch_number(c, 12 * k + n) for n in range(12)] for k in range(self.rows)]
+        return [(Vector(*y[:3]), Vector(*y[3:6]), Vector(*y[6:9]), Vector(*y[9:])) for y in x]
+
+    rates = wrenches
+
+    def softness(self, c: Any, k: int) -> Any:
+        return 0.0
+
+    def carries(self, c: Any, impulses: list[Any]) -> Vector:
+        return ZERO
+
+
+class HoldRow(TouchRow):
+    """What holds a rope beside its first end, where ropes touch: rows without bounds among those that have such."""
+
+    def evaluate(self, c: Any) -> list[Any]:
+        for k in range(self.rows):
+            c.put_row(k, "low", -UNBOUNDED)
+            c.put_row(k, "high", UNBOUNDED)
+        return [c.rows.touch_number(c, AIMS + k) for k in range(self.rows)]
+
+
 class EndRows:
     """What rows with those of ropes' ends have in common."""
 
@@ -188,7 +241,7 @@ class EndRows:
                     self.put("upper", at, self.get("upper", at) + back)
 
     def undefined(self) -> list[str]:
-        return [*super().undefined(), "#undef hung", "#undef rope_end", "#undef rope_winch", "#undef rope_cross"]  # type: ignore[misc]
+        return [*super().undefined(), "#undef hung", "#undef rope_end", "#undef rope_winch", "#undef rope_cross", "#undef rope_touch"]  # type: ignore[misc]
 
 
 class RopedRows(EndRows, LoopRows):
@@ -200,8 +253,61 @@ class RopedRows(EndRows, LoopRows):
 class RopedLawRows(EndRows, LawRows):
     """The same with rows of laws, of contacts among them."""
 
-    kinds = WITH_LAWS | {ROPE: PrincipalRopeEnd(), WINCH: WinchRow()}
+    kinds = WITH_LAWS | {ROPE: PrincipalRopeEnd(), WINCH: WinchRow(), TOUCH: TouchRow(), HOLD: HoldRow()}
     own = False
+
+    def touch_number(self, c: Any, n: int) -> Any:
+        """A number of a closure of ropes that touch."""
+        return self.program.read(f"rope_touch((int)given({self.given['lever']}), {n})")
+
+    def path(self, c: Any) -> Iterator[Any]:
+        p = self.program
+        with p.block("for (int k = t_path_start[c]; k < t_path_start[c + 1]; ++k) {"):
+            p.say("const int i = t_path[k], offset = t_offset[k]; if (i >= links || kinds[i] < 0) continue;")
+            self.tree.say_link()
+            yield LinkView(self.tree, "own"), "offset"
+
+    def _of_touch(self, text: str) -> None:
+        """C++ for all closures of ropes that touch: closure c, of the number m, whose rows begin at r."""
+        self.program.forget(f"""for (int c = n_equal_closures; c < n_closures; ++c) if (t_kind[c] == {TOUCH} || t_kind[c] == {HOLD}) {{
+const int m = (int)given({self.given["lever"]}), r = t_row_start[c]; {text} }}""")
+
+    def _of_points(self, text: str) -> None:
+        """C++ for the speeds of points of ropes: number k of those of a rope, speed d."""
+        self.program.forget(f"""if (n_rows > n_equal) {{ const int rows = n_rows, speeds = n_speeds;
+for (int rope = 0; rope < x.rope_most; ++rope) if (t_place[links + rope] >= 0)
+for (int k = 0; k < t_width[links + rope]; ++k) {{ const int d = t_place[links + rope] + k; {text} }} }}""")
+
+    def begin_impulses(self) -> None:
+        """Impulses of the part of a step that begins."""
+        place = self._place("impulse", "r + k")
+        self._of_touch(f"for (int k = 0; k < 3; ++k) {place} = rope_touch(m, {FROM} + k);")
+
+    def begin_carrying(self) -> None:
+        super().begin_carrying()
+        self._of_points("cone_delta(d) = both.touch_delta.data[(both.points_most*rope + k)*worlds + w];")
+
+    def carry_bounded(self, c: Any) -> None:
+        super().carry_bounded(c)
+        at = "t_y_start[r + row] + t_offset[k] + j"
+        J, h = (self._place(name, at) for name in ("J", "h"))
+        self.program.forget(f"""if (c >= n_equal_closures && (t_kind[c] == {TOUCH} || t_kind[c] == {HOLD})) {{
+const int m = (int)given({self.given["lever"]}), r = t_row_start[c];
+for (int k = t_path_start[c]; k < t_path_start[c + 1]; ++k) if (t_path[k] >= links) {{
+const int side = t_path[k] - links == x.rope_ends.data[(6*m + 3)*worlds + w] ? 0 : 1;
+for (int row = 0; row < 3; ++row) for (int j = 0; j < t_speeds[k]; ++j) {{
+const real y = both.touch_J.data[(both.points_most*(2*(3*m + row) + side) + j)*worlds + w];
+if (by_left) {h} = y; else {J} = y; }} }} }}""")
+
+    def answer_along_speeds(self) -> None:
+        self._of_points("cone_eta(d) = real(0.0);")
+        super().answer_along_speeds()
+
+    def solve(self) -> None:
+        super().solve()
+        rest, impulse = (self._place(name, "r + k") for name in ("rest", "impulse"))
+        self._of_touch(f"""for (int k = 0; k < 3; ++k) {{ rope_touch(m, {CHANGE} + k) = {rest};
+rope_touch(m, {NOW} + k) = {impulse} + {rest}; }}""")
 
     def find_islands(self) -> None:
         """Islands on which ropes hang are not free: their momentum goes to the ropes."""
@@ -218,7 +324,7 @@ class Ropes:
     """The ropes of a tree of emitted code: calls of device code, and what that left for the links."""
 
     def __init__(self, tree: Any) -> None:
-        self.program, self.laws = tree.program, tree.laws_are_rows
+        self.tree, self.program, self.laws = tree, tree.program, tree.laws_are_rows
 
     def call(self, name: str, more: str = "") -> str:
         """C++ that calls a function of `rope_runtime`."""
@@ -227,6 +333,8 @@ class Ropes:
     def tell(self, name: str, more: str = "") -> None:
         """Call it; what it leaves in tables is read anew."""
         self.program.forget(f"{self.call(name, more)};")
+        if name == "roped_begin" and self.laws:
+            self.tree.rows.begin_impulses()
 
     # C++ of a simulation's steps (`code.Form.simulation`); `prepared`: the part of a step that comes next is
 

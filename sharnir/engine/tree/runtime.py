@@ -233,6 +233,10 @@ class TreeStep:
     mark: wp.array(dtype=wp.int32)  # [world] why it makes none: `OTHER_KINDS` …
     unfinished: wp.array(dtype=wp.int32)  # [3] 1: a world stopped before its last step; all have ended; some has steps left
     going_on: wp.array(dtype=wp.int32)  # [1] 1: the call was begun by another launch
+    rope_most: wp.int32  # ropes, where these touch (`direct.roped_touch`); else 0
+    rope_live: wp.array(dtype=wp.int32)  # [world] closures of theirs in this step: points of contact and what holds ropes
+    rope_ends: wp.array2d(dtype=wp.int32)  # [6 · closure + …, world] kind, links a and b, ropes a and b or −1, item
+    rope_width: wp.array2d(dtype=wp.int32)  # [rope, world] speeds of its points on which these act
 
 
 NATIVE_TYPES = f"typedef {CPP} real; typedef wp::vec_t<3, real> vec; "

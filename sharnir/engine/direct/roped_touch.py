@@ -1,0 +1,768 @@
+"""Ropes that touch, in the passes of trees on which they hang: what their points of contact miss, and do (theory: ropes that touch).
+
+Points of contact are rows among those of bodies (`engine.tree.ropes.TouchRow`), solved with these by the one law of contact
+(`contact.cones`): so ropes meet shapes that rest, are driven or yield, ropes, and themselves. What holds ropes beside their first
+ends are such rows, too. Impulses of rows move the links they act on, the link of a rope's first end by what the rope hands on,
+and the rope: its points on which rows act have, while links stay, the mobility S = ℓ Δ ℓᵀ along the rope. To the solver they are
+speeds of a further link with Δ as its response, of which a row along e at a point has J = ℓᵀ e.
+
+The law asks for the speed u at the end of a step, against the surface by its normal n₁ there; the impulse P acts along the mean n̄
+of the normals at start and end, so that what slides around a drum does no work across it. It is held where it ends no farther
+off than it began, or overlaps. Friction that would drive a point acts on the mean velocity instead (`drives`). What comes in
+faster than its gap bears is stopped before the step, by a projection of velocities.
+"""
+
+import warp as wp
+
+from sharnir.collision.broad import place, solid
+from sharnir.collision.data import MARGIN, Solid
+from sharnir.core.spatial import matrix
+from sharnir.core.types import mat33, real, vec3
+from sharnir.engine.direct.roped_data import (
+    AT_COM,
+    RopedTree,
+    TOUCH_ACTS,
+    TOUCH_AIMS,
+    TOUCH_CHANGE,
+    TOUCH_FROM,
+    TOUCH_NOW,
+    TOUCH_ROW,
+    end_com,
+    lack,
+    mean_com,
+    touch_impulse,
+)
+from sharnir.engine.direct.roped_holds import (
+    Along,
+    across,
+    at_last,
+    back_along,
+    couple_along,
+    first_link,
+    hold_arm,
+    hold_slot,
+    speed_along,
+)
+from sharnir.engine.rope.data import DRIVEN, UNHELD
+from sharnir.engine.rope.touch import keep_points
+from sharnir.engine.rope.touch_data import MOST
+from sharnir.engine.rope.touch_find import begin_touch, belt_speed, end_arm, end_foot, surface_foot
+from sharnir.engine.rope.touch_pairs import axis_normal, between, nearest_places, pair_gap, spread, thickness
+from sharnir.engine.tree.closures import HOLD, TOUCH
+from sharnir.engine.tree.runtime import recall_triple
+from sharnir.laws.contact import FRICTIONLESS, SLOP, across as across_normal
+from sharnir.model.model import FIXED
+
+IS_TOUCH, IS_HOLD = wp.constant(TOUCH), wp.constant(HOLD)
+SMALL = wp.constant(real(5.0e-5))  # m: gaps and overlaps up to this are closed by speeds,
+FOLLOWS = wp.constant(real(0.1))  # so much of them in a step
+LITTLE = wp.constant(real(1.0e-10))  # of a point's mobility: what is left by rounding
+SOFT = wp.constant(real(1.0e-8))  # of it: what each point yields by itself
+LANDS = wp.constant(real(0.01))  # m/s: a point that comes in faster lands
+SLOW = wp.constant(real(1.0e-6))  # m/s: friction that drives a point slower than this is let
+NEARLY = wp.constant(real(0.25))  # of its radius: a rope that is as near may touch in the step
+
+
+# ---- which points ------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def find_contacts(x: wp.array(dtype=RopedTree), w: int):
+    """Rows of ropes in the step that begins: of what holds them, and of points that may touch."""
+    if x[0].touches == 0:
+        return
+    t = x[0].tree
+    s = x[0].rope
+    c = x[0].touch
+    h = t[0].settings.dt[0]
+    s[0].h[w] = real(2.0) * h  # what is reached in the next step, too, is known before it comes in
+    place(x[0].collision, w)
+    for n in range(x[0].held):
+        b = x[0].held_body[n]
+        s[0].body_state.position[b, w] = t[0].state.position[b, w]
+        s[0].body_state.rotation[b, w] = t[0].state.rotation[b, w]
+        s[0].body.v[b, w] = t[0].state.velocity[b, w]
+        s[0].body.w[b, w] = t[0].state.spin[b, w]
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w] + 1):
+            v = s[0].state.velocity[i, w]
+            s[0].work.v[i, w] = v
+            s[0].work.r[i, w] = s[0].state.position[i, w] + v * h
+    begin_touch(s, c, x[0].collision, w)
+    s[0].h[w] = h
+    live = int(0)
+    for i in range(x[0].place_of.shape[0]):
+        x[0].place_of[i, w] = -1
+    for n in range(x[0].holds):
+        k = x[0].hold_rope[n]
+        note_row(x, live, w, int(IS_HOLD), first_link(x, k), x[0].hold_link[n], k, -1, -1 - n)
+        x[0].place_of[hold_slot(x, n, w), w] = 0
+        live = live + 1
+    for m in range(c[0].live[w]):
+        e = c[0].entry[m, w]
+        if live < x[0].rows_most and is_near(x, e, w, h):
+            if e >= c[0].base:
+                p = e - c[0].base
+                a = c[0].pair_a[p, w]
+                b = c[0].pair_b[p, w]
+                ka = c[0].rope_of[a]
+                kb = c[0].rope_of[b]
+                mark_points(x, a, w)
+                mark_points(x, b, w)
+                other = wp.where(ka == kb, -1, ka)
+                note_row(x, live, w, int(IS_TOUCH), first_link(x, kb), first_link(x, ka), kb, other, e)
+            else:
+                i = e / MOST
+                k = c[0].rope_of[i]
+                x[0].place_of[i, w] = 0
+                b = x[0].collision[0].shapes.body[c[0].shape[e, w]]
+                note_row(x, live, w, int(IS_TOUCH), first_link(x, k), x[0].link_of[b], k, -1, e)
+            live = live + 1
+    t[0].rope_live[w] = live
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        n = int(0)
+        for i in range(first, first + s[0].state.segments[k, w] + 1):
+            if x[0].place_of[i, w] == 0:
+                x[0].place_of[i, w] = n
+                x[0].point_slot[first + n, w] = i
+                n = n + 1
+        t[0].rope_width[k, w] = 3 * n
+
+
+@wp.func
+def mark_points(x: wp.array(dtype=RopedTree), i: int, w: int):
+    x[0].place_of[i, w] = 0
+    x[0].place_of[i + 1, w] = 0
+
+
+@wp.func
+def note_row(x: wp.array(dtype=RopedTree), m: int, w: int, kind: int, a: int, b: int, ka: int, kb: int, item: int):
+    t = x[0].tree
+    t[0].rope_ends[6 * m, w] = kind
+    t[0].rope_ends[6 * m + 1, w] = a
+    t[0].rope_ends[6 * m + 2, w] = b
+    t[0].rope_ends[6 * m + 3, w] = ka
+    t[0].rope_ends[6 * m + 4, w] = kb
+    t[0].rope_ends[6 * m + 5, w] = item
+
+
+@wp.func
+def is_near(x: wp.array(dtype=RopedTree), e: int, w: int, h: real) -> bool:
+    """Whether a point may touch in the step."""
+    s = x[0].rope
+    c = x[0].touch
+    u = vec3()
+    i = e / MOST
+    if e >= c[0].base:
+        i = c[0].pair_a[e - c[0].base, w]
+        u = between(s[0].state.velocity, c, e - c[0].base, w)
+    else:
+        u = s[0].state.velocity[i, w] - shape_speed(x, e, w)
+    r = s[0].ropes.radius[c[0].rope_of[i]]
+    return c[0].start[e, w] < NEARLY * r + real(2.0) * h * wp.length(u)
+
+
+@wp.func
+def shape_speed(x: wp.array(dtype=RopedTree), e: int, w: int) -> vec3:
+    """Velocity of a shape's surface at a point of contact, at the end of the step as it stands, m/s."""
+    s = x[0].rope
+    b = x[0].collision[0].shapes.body[x[0].touch[0].shape[e, w]]
+    u = belt_speed(x[0].collision, x[0].touch[0].shape[e, w], w)
+    if s[0].bodies.motion[b] != FIXED:
+        u = u + s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], x[0].touch[0].arm[e, w])
+    return u
+
+
+@wp.func
+def start_speed_of(x: wp.array(dtype=RopedTree), e: int, w: int) -> vec3:
+    """Velocity of a rope against what it touches as the last part left it, m/s."""
+    s = x[0].rope
+    c = x[0].touch
+    if e >= c[0].base:
+        return between(s[0].state.velocity, c, e - c[0].base, w)
+    b = x[0].collision[0].shapes.body[c[0].shape[e, w]]
+    u = s[0].state.velocity[e / MOST, w] - belt_speed(x[0].collision, c[0].shape[e, w], w)
+    if s[0].bodies.motion[b] != FIXED:
+        u = u - s[0].body_state.velocity[b, w] - wp.cross(s[0].body_state.spin[b, w], c[0].arm[e, w])
+    return u
+
+
+@wp.func
+def speed_now(x: wp.array(dtype=RopedTree), e: int, w: int) -> vec3:
+    """The same at the end of the step as it stands."""
+    s = x[0].rope
+    if e >= x[0].touch[0].base:
+        return between(s[0].work.v, x[0].touch, e - x[0].touch[0].base, w)
+    return s[0].work.v[e / MOST, w] - shape_speed(x, e, w)
+
+
+@wp.func
+def solid_at_start(x: wp.array(dtype=RopedTree), j: int, w: int) -> Solid:
+    """A shape where a part of the step begins."""
+    s = x[0].rope
+    c = x[0].collision
+    out = solid(c, j, w)
+    b = c[0].shapes.body[j]
+    if s[0].bodies.motion[b] != FIXED:
+        q = s[0].body_state.rotation[b, w]
+        out.x = s[0].body_state.position[b, w] + wp.quat_rotate(q, c[0].shapes.position[j])
+        out.R = matrix(q * c[0].shapes.rotation[j])
+    return out
+
+
+@wp.func
+def begin_contacts(x: wp.array(dtype=RopedTree), w: int):
+    """Points of contact where a part of the step begins, with the impulses of the last one."""
+    s = x[0].rope
+    t = x[0].tree
+    c = x[0].touch
+    h = s[0].h[w]
+    part = h / s[0].settings.dt[0]
+    for m in range(t[0].rope_live[w]):
+        e = t[0].rope_ends[6 * m + 5, w]
+        for k in range(3):
+            x[0].touch_rows[TOUCH_ROW * m + TOUCH_FROM + k, w] = real(0.0)
+        if e >= 0:
+            if x[0].elapsed[w] > real(0.0):
+                start_again(x, e, w)
+            n = c[0].n[e, w]
+            c[0].first_n[e, w] = n
+            c[0].came[e, w] = start_speed_of(x, e, w)
+            c[0].speed[e, w] = c[0].came[e, w]
+            c[0].gap[e, w] = c[0].start[e, w] + h * wp.dot(n, c[0].came[e, w])
+            c[0].back[e, w] = 0
+            P = c[0].centre[e, w] * (part * h * real(0.25))
+            axes = push_axes(x, e, w)
+            mu = friction_of(x, e, w)
+            along = wp.transpose(axes) * P
+            x[0].touch_rows[TOUCH_ROW * m + TOUCH_FROM, w] = wp.max(along[0], real(0.0))
+            for k in range(1, 3):
+                if mu > real(0.0):
+                    x[0].touch_rows[TOUCH_ROW * m + TOUCH_FROM + k, w] = along[k] / mu
+        for k in range(3):
+            x[0].touch_rows[TOUCH_ROW * m + TOUCH_NOW + k, w] = x[0].touch_rows[TOUCH_ROW * m + TOUCH_FROM + k, w]
+
+
+@wp.func
+def start_again(x: wp.array(dtype=RopedTree), e: int, w: int):
+    """Gap and normal where a later part of the step begins."""
+    s = x[0].rope
+    c = x[0].touch
+    if e >= c[0].base:
+        p = e - c[0].base
+        a = c[0].pair_a[p, w]
+        b = c[0].pair_b[p, w]
+        y = s[0].state.position
+        on_a, on_b = nearest_places(y[a, w], y[a + 1, w], y[b, w], y[b + 1, w])
+        c[0].pair_s[p, w] = on_a
+        c[0].pair_t[p, w] = on_b
+        d = between(y, c, p, w)
+        c[0].n[e, w] = axis_normal(d, wp.cross(y[a + 1, w] - y[a, w], y[b + 1, w] - y[b, w]), c[0].n[e, w])
+        c[0].start[e, w] = wp.length(d) - thickness(s, c, a, b)
+        return
+    i = e / MOST
+    j = c[0].shape[e, w]
+    r = s[0].ropes.radius[c[0].rope_of[i]]
+    at = s[0].state.position[i, w]
+    b = x[0].collision[0].shapes.body[j]
+    u = s[0].state.velocity[i, w] * s[0].settings.dt[0]
+    reach = real(4.0) * r + wp.length(u) + MARGIN
+    near = surface_foot(s, x[0].collision, j, solid_at_start(x, j, w), at, reach, w)
+    c[0].start[e, w] = near.gap - r
+    if near.gap < reach:
+        c[0].n[e, w] = near.n
+        c[0].arm[e, w] = at - near.n * near.gap - s[0].body_state.position[b, w]
+
+
+# ---- what rows miss ----------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def friction_of(x: wp.array(dtype=RopedTree), e: int, w: int) -> real:
+    """The coefficient of friction of a point."""
+    mu = x[0].touch[0].mu[e, w]
+    if mu < FRICTIONLESS:
+        return real(0.0)
+    return mu
+
+
+@wp.func
+def ask_axes(x: wp.array(dtype=RopedTree), e: int, w: int) -> mat33:
+    """Axes along which a contact asks for speeds, as columns: the normal first."""
+    n = x[0].touch[0].n[e, w]
+    t1 = across_normal(n)
+    return wp.matrix_from_cols(n, t1, wp.cross(n, t1))
+
+
+@wp.func
+def push_axes(x: wp.array(dtype=RopedTree), e: int, w: int) -> mat33:
+    """Axes along which it pushes."""
+    n = x[0].touch[0].n[e, w]
+    mean = n + x[0].touch[0].first_n[e, w]
+    if wp.length_sq(mean) < real(1.0):
+        return ask_axes(x, e, w)
+    t1 = across_normal(n)
+    mean = wp.normalize(mean)
+    t1 = wp.normalize(t1 - mean * wp.dot(mean, t1))
+    return wp.matrix_from_cols(mean, t1, wp.cross(mean, t1))
+
+
+@wp.func
+def look_at_ends(x: wp.array(dtype=RopedTree), w: int):
+    """Gaps and normals at the end of the step as it stands."""
+    s = x[0].rope
+    t = x[0].tree
+    c = x[0].touch
+    for m in range(x[0].holds, t[0].rope_live[w]):
+        e = t[0].rope_ends[6 * m + 5, w]
+        if e >= c[0].base:
+            pair_gap(s, c, e - c[0].base, w)
+        else:
+            near = end_foot(s, c, x[0].collision, e, w)
+            c[0].gap[e, w] = near.gap - s[0].ropes.radius[c[0].rope_of[e / MOST]]
+            c[0].n[e, w] = near.n
+            c[0].arm[e, w] = end_arm(s, c, x[0].collision, e, w, near)
+        c[0].speed[e, w] = speed_now(x, e, w)
+
+
+@wp.func
+def speed_against(x: wp.array(dtype=RopedTree), e: int, w: int, asks: mat33, v: vec3) -> vec3:
+    """A velocity against the surface as the law takes it, in the axes of asking: small gaps and overlaps at the start in it.
+
+    What ends farther off than it began, or off the surface, is not held: it would be pulled back, and gain energy by that. What
+    comes from farther off arrives at the end of the step, and stops in the next.
+    """
+    t = x[0].touch
+    per = real(2.0) / x[0].rope[0].h[w]
+    u = wp.transpose(asks) * v
+    off = per * t[0].gap[e, w] + u[0] - wp.dot(t[0].n[e, w], t[0].speed[e, w])
+    start = t[0].start[e, w]
+    if start <= SMALL:
+        follows = wp.max(start, -SMALL) * (real(2.0) * FOLLOWS / x[0].rope[0].settings.dt[0])
+        off = off - per * start + wp.min(follows, real(0.0))
+        u[0] = u[0] + follows
+    u[0] = wp.max(u[0], off)
+    if t[0].back[e, w] == 1:
+        came = wp.transpose(asks) * t[0].came[e, w]
+        u = vec3(u[0], u[1] + came[1], u[2] + came[2])
+    return u
+
+
+@wp.func
+def gain_at(x: wp.array(dtype=RopedTree), i: int, w: int) -> vec3:
+    """By how much a point's velocity changes in the pass where links stay and rows change nothing."""
+    return x[0].free[i, w]
+
+
+@wp.func
+def gain_of(x: wp.array(dtype=RopedTree), e: int, w: int) -> vec3:
+    """The same of a rope against what it touches."""
+    if e >= x[0].touch[0].base:
+        return between(x[0].free, x[0].touch, e - x[0].touch[0].base, w)
+    return x[0].free[e / MOST, w]
+
+
+@wp.func
+def press_points(x: wp.array(dtype=RopedTree), w: int):
+    """What points of contact push is part of what ropes, and links, miss."""
+    t = x[0].tree
+    s = x[0].rope
+    c = x[0].touch
+    scale = real(0.25) * s[0].h[w]
+    for m in range(x[0].holds, t[0].rope_live[w]):
+        e = t[0].rope_ends[6 * m + 5, w]
+        axes = push_axes(x, e, w)
+        mu = friction_of(x, e, w)
+        x[0].touch_push[m, w] = wp.matrix_from_cols(
+            vec3(axes[0, 0], axes[1, 0], axes[2, 0]),
+            vec3(axes[0, 1], axes[1, 1], axes[2, 1]) * mu,
+            vec3(axes[0, 2], axes[1, 2], axes[2, 2]) * mu,
+        )
+        P = touch_impulse(x, m, w, int(TOUCH_NOW)) / scale
+        c[0].impulse[e, w] = P
+        if e >= c[0].base:
+            spread(s[0].work.defect, c, e - c[0].base, -P, w)
+        else:
+            i = e / MOST
+            s[0].work.defect[i, w] = s[0].work.defect[i, w] - P
+
+
+@wp.func
+def press_links(x: wp.array(dtype=RopedTree), w: int):
+    """And what they give to links."""
+    t = x[0].tree
+    c = x[0].touch
+    scale = real(0.25) * x[0].rope[0].h[w]
+    for m in range(x[0].holds, t[0].rope_live[w]):
+        e = t[0].rope_ends[6 * m + 5, w]
+        if e < c[0].base:
+            b = t[0].rope_ends[6 * m + 2, w]
+            f = c[0].impulse[e, w] * scale
+            if b >= 0:
+                lack(x, b, w, f, wp.cross(mean_com(x, b, w) + c[0].arm[e, w], f))
+
+
+# ---- rows ----------------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def find_mobility(x: wp.array(dtype=RopedTree), k: int, w: int):
+    """S = ℓ Δ ℓᵀ of the points of rope k on which rows act, in place, and what they hand on to its first end."""
+    s = x[0].rope
+    first = s[0].ropes.first[k]
+    n = x[0].tree[0].rope_width[k, w] / 3
+    last = first + s[0].state.segments[k, w]
+    size = x[0].points_most
+    base = size * size * k
+    drives = s[0].ropes.kind[2 * k + 1] == DRIVEN
+    turn = Along()
+    turn.Y = wp.identity(n=3, dtype=real)
+    for b in range(n):
+        top = x[0].point_slot[first + b, w]
+        x[0].own_F[first + b, w] = couple_along(s, k, w, at_last(), top, at_last(), top).G_12
+        x[0].own_H[first + b, w] = couple_along(s, k, w, at_last(), top, turn, top).G_12
+    for b in range(n + int(drives)):
+        top = int(last)
+        if b < n:
+            top = x[0].point_slot[first + b, w]
+        own = at_last()
+        next = int(wp.min(b, n - 1))
+        for back in range(top - first + 1):
+            j = top - back
+            if next >= 0:
+                if x[0].point_slot[first + next, w] == j:
+                    G = x[0].own_F[first + next, w] * own.X + x[0].own_H[first + next, w] * own.Y
+                    if b < n:
+                        for r in range(9):
+                            x[0].mob[base + (3 * b + r % 3) * size + 3 * next + r / 3, w] = G[r / 3, r % 3]
+                    else:
+                        x[0].to_last[first + next, w] = G
+                    next = next - 1
+            own = across(s, own, j, w)
+            if j > first:
+                own = back_along(s, own, j, w)
+        if b < n:
+            x[0].along_X[first + b, w] = own.X
+            x[0].along_Y[first + b, w] = own.Y
+            x[0].along_P[first + b, w] = own.P
+            x[0].along_Q[first + b, w] = own.Q
+        else:
+            G = s[0].work.G[k, w]
+            for a in range(n):
+                S_a = x[0].to_last[first + a, w] * G
+                x[0].along_P[first + a, w] = x[0].along_P[first + a, w] - S_a * own.P
+                x[0].along_X[first + a, w] = x[0].along_X[first + a, w] - own.X * wp.transpose(S_a)
+                x[0].along_Q[first + a, w] = x[0].along_Q[first + a, w] - S_a * own.Q
+                x[0].along_Y[first + a, w] = x[0].along_Y[first + a, w] - own.Y * wp.transpose(S_a)
+                for o in range(a + 1):
+                    D = S_a * wp.transpose(x[0].to_last[first + o, w])
+                    for r in range(9):
+                        at = base + (3 * a + r / 3) * size + 3 * o + r % 3
+                        x[0].mob[at, w] = x[0].mob[at, w] - D[r / 3, r % 3]
+    if s[0].ropes.kind[2 * k] == UNHELD:
+        free = wp.inverse(s[0].work.Z_A[k, w])
+        for a in range(n):
+            for o in range(a + 1):
+                D = x[0].along_P[first + a, w] * free * x[0].along_X[first + o, w]
+                for r in range(9):
+                    at = base + (3 * a + r / 3) * size + 3 * o + r % 3
+                    x[0].mob[at, w] = x[0].mob[at, w] + D[r / 3, r % 3]
+    for a in range(3 * n):
+        at = base + a * size + a
+        x[0].mob[at, w] = x[0].mob[at, w] * (real(1.0) + SOFT) + SOFT * wp.trace(x[0].own_F[first + a / 3, w])
+    for a in range(3 * n):
+        row = base + a * size
+        whole = x[0].mob[row + a, w]
+        left = real(whole)
+        for o in range(a):
+            y = x[0].mob[row + o, w]
+            other = base + o * size
+            for r in range(o):
+                y = y - x[0].mob[row + r, w] * x[0].mob[other + r, w] * x[0].touch_delta[size * k + r, w]
+            delta = x[0].touch_delta[size * k + o, w]
+            if delta > real(0.0):
+                y = y / delta
+            else:
+                y = real(0.0)
+            x[0].mob[row + o, w] = y
+            left = left - y * y * delta
+        if left <= LITTLE * whole:
+            left = real(0.0)
+        x[0].touch_delta[size * k + a, w] = left
+        x[0].mob[row + a, w] = real(1.0)
+
+
+@wp.func
+def find_gains(x: wp.array(dtype=RopedTree), k: int, w: int):
+    """By how much points on which rows act change their velocity where links stay and rows change nothing."""
+    first = x[0].rope[0].ropes.first[k]
+    for b in range(x[0].tree[0].rope_width[k, w] / 3):
+        i = x[0].point_slot[first + b, w]
+        x[0].free[i, w] = speed_along(x[0].rope, k, w, at_last(), i)
+
+
+@wp.func
+def clear_row(x: wp.array(dtype=RopedTree), m: int, w: int):
+    for n in range(36):
+        x[0].touch_rows[TOUCH_ROW * m + n, w] = real(0.0)
+    for n in range(6 * x[0].points_most):
+        x[0].touch_J[6 * x[0].points_most * m + n, w] = real(0.0)
+
+
+@wp.func
+def add_point(x: wp.array(dtype=RopedTree), m: int, side: int, i: int, by: real, axes: mat33, arm: vec3, w: int):
+    """What rows along some axes have at a point of a rope, times `by`; `arm`: of its first end, from the origin of its link."""
+    s = x[0].rope
+    k = x[0].touch[0].rope_of[i]
+    first = s[0].ropes.first[k]
+    b = x[0].place_of[i, w]
+    size = x[0].points_most
+    base = size * size * k
+    l = x[0].along_X[first + b, w] * axes * by
+    n = x[0].along_Y[first + b, w] * axes * by
+    for row in range(3):
+        f = vec3(l[0, row], l[1, row], l[2, row])
+        g = vec3(n[0, row], n[1, row], n[2, row]) + wp.cross(arm, f)
+        at = TOUCH_ROW * m + 12 * row + 6 * side
+        for r in range(3):
+            x[0].touch_rows[at + r, w] = x[0].touch_rows[at + r, w] + f[r]
+            x[0].touch_rows[at + 3 + r, w] = x[0].touch_rows[at + 3 + r, w] + g[r]
+        of = size * (2 * (3 * m + row) + side)
+        for r in range(3):
+            y = axes[r, row] * by
+            own = base + (3 * b + r) * size
+            for o in range(3 * b + r + 1):
+                x[0].touch_J[of + o, w] = x[0].touch_J[of + o, w] + x[0].mob[own + o, w] * y
+
+
+@wp.func
+def first_arm_of(x: wp.array(dtype=RopedTree), k: int, w: int, stands: bool) -> vec3:
+    """Of a rope's first end, from the origin of its link."""
+    a = first_link(x, k)
+    if a < 0:
+        return vec3()
+    if stands:
+        return recall_triple(x[0].tree, a, AT_COM, w) + x[0].rope[0].work.arm[2 * k, w]
+    return mean_com(x, a, w) + x[0].rope[0].work.arm[2 * k, w]
+
+
+@wp.func
+def add_link(x: wp.array(dtype=RopedTree), m: int, axes: mat33, arm: vec3, w: int):
+    """What rows have on the link of a surface, or of what holds a rope."""
+    for row in range(3):
+        f = vec3(-axes[0, row], -axes[1, row], -axes[2, row])
+        g = wp.cross(arm, f)
+        at = TOUCH_ROW * m + 12 * row + 6
+        for r in range(3):
+            x[0].touch_rows[at + r, w] = f[r]
+            x[0].touch_rows[at + 3 + r, w] = g[r]
+
+
+@wp.func
+def link_com(x: wp.array(dtype=RopedTree), b: int, w: int, stands: bool) -> vec3:
+    if stands:
+        return recall_triple(x[0].tree, b, AT_COM, w)
+    return mean_com(x, b, w)
+
+
+@wp.func
+def touch_rows(x: wp.array(dtype=RopedTree), w: int, anew: bool, stands: bool):
+    """What rows do to links and ropes; with `anew`, after an elimination with new factors."""
+    s = x[0].rope
+    t = x[0].tree
+    c = x[0].touch
+    for k in range(s[0].ropes.count):
+        if t[0].rope_width[k, w] > 0:
+            if anew:
+                find_mobility(x, k, w)
+            find_gains(x, k, w)
+    if not anew:
+        return
+    for m in range(t[0].rope_live[w]):
+        clear_row(x, m, w)
+        e = t[0].rope_ends[6 * m + 5, w]
+        b = t[0].rope_ends[6 * m + 2, w]
+        if e < 0:
+            axes = wp.identity(n=3, dtype=real)
+            k = t[0].rope_ends[6 * m + 3, w]
+            add_point(x, m, 0, hold_slot(x, m, w), real(1.0), axes, first_arm_of(x, k, w, stands), w)
+            if b >= 0:
+                add_link(x, m, axes, link_com(x, b, w, stands) + hold_arm(x, m, w, False), w)
+        elif e >= c[0].base:
+            p = e - c[0].base
+            axes = x[0].touch_push[m, w]
+            i = c[0].pair_b[p, w]
+            kb = c[0].rope_of[i]
+            arm = first_arm_of(x, kb, w, stands)
+            add_point(x, m, 0, i, real(1.0) - c[0].pair_t[p, w], axes, arm, w)
+            add_point(x, m, 0, i + 1, c[0].pair_t[p, w], axes, arm, w)
+            i = c[0].pair_a[p, w]
+            ka = c[0].rope_of[i]
+            side = int(ka != kb)
+            arm = first_arm_of(x, ka, w, stands)
+            add_point(x, m, side, i, c[0].pair_s[p, w] - real(1.0), axes, arm, w)
+            add_point(x, m, side, i + 1, -c[0].pair_s[p, w], axes, arm, w)
+        else:
+            axes = x[0].touch_push[m, w]
+            i = e / MOST
+            add_point(x, m, 0, i, real(1.0), axes, first_arm_of(x, c[0].rope_of[i], w, stands), w)
+            if b >= 0:
+                add_link(x, m, axes, link_com(x, b, w, stands) + c[0].arm[e, w], w)
+
+
+@wp.func
+def aim(x: wp.array(dtype=RopedTree), m: int, w: int, u: vec3, acts: real):
+    for k in range(3):
+        x[0].touch_rows[TOUCH_ROW * m + TOUCH_AIMS + k, w] = u[k]
+    x[0].touch_rows[TOUCH_ROW * m + TOUCH_ACTS, w] = acts
+
+
+@wp.func
+def ask_contacts(x: wp.array(dtype=RopedTree), w: int):
+    """What rows miss in a pass."""
+    s = x[0].rope
+    t = x[0].tree
+    scale = real(0.25) * s[0].h[w]
+    for m in range(t[0].rope_live[w]):
+        e = t[0].rope_ends[6 * m + 5, w]
+        if e < 0:
+            k = t[0].rope_ends[6 * m + 3, w]
+            aim(x, m, w, x[0].free[hold_slot(x, m, w), w] * (scale * real(2.0) * s[0].work.weight[k, w]), real(1.0))
+        else:
+            u = speed_against(x, e, w, ask_axes(x, e, w), speed_now(x, e, w) + gain_of(x, e, w))
+            mu = friction_of(x, e, w)
+            aim(x, m, w, vec3(u[0], u[1] * mu, u[2] * mu) * scale, real(1.0))
+
+
+@wp.func
+def judge_friction(x: wp.array(dtype=RopedTree), w: int) -> int:
+    """How many points friction drives, which it stops at the end of the step or slides back, that were not known to be."""
+    t = x[0].tree
+    c = x[0].touch
+    found = int(0)
+    for m in range(x[0].holds, t[0].rope_live[w]):
+        e = t[0].rope_ends[6 * m + 5, w]
+        if c[0].back[e, w] == 0:
+            P = touch_impulse(x, m, w, int(TOUCH_NOW))
+            n = c[0].n[e, w]
+            along = P - n * wp.dot(n, P)
+            way = c[0].came[e, w] + speed_now(x, e, w)
+            if wp.dot(along, way) > SLOW * wp.length(along):
+                c[0].back[e, w] = 1
+                found = found + 1
+    return found
+
+
+# ---- after a part of a step ----------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def keep_contacts(x: wp.array(dtype=RopedTree), w: int):
+    """Impulses of a part that was made, for the next to begin from and for the caller to read, and whether points come in."""
+    s = x[0].rope
+    t = x[0].tree
+    c = x[0].touch
+    whole = s[0].settings.dt[0] / s[0].h[w]
+    scale = real(0.25) * s[0].h[w]
+    x[0].strikes[w] = 0
+    for m in range(c[0].live[w]):
+        e = c[0].entry[m, w]
+        c[0].impulse[e, w] = vec3()
+    for m in range(x[0].holds, t[0].rope_live[w]):
+        e = t[0].rope_ends[6 * m + 5, w]
+        P = touch_impulse(x, m, w, int(TOUCH_NOW)) * (whole / scale)
+        c[0].impulse[e, w] = P
+        c[0].centre[e, w] = P
+        u = speed_now(x, e, w)
+        c[0].miss[e, w] = u
+        speed = wp.dot(c[0].n[e, w], u)
+        if speed + LANDS < -wp.max(c[0].gap[e, w], real(0.0)) / s[0].settings.dt[0]:
+            x[0].strikes[w] = 1
+    keep_points(c, w)
+
+
+@wp.func
+def strike_points(x: wp.array(dtype=RopedTree), w: int, strikes: bool):
+    """Rows as velocities are projected: what comes in faster than a step bears is stopped to arrive at its end."""
+    s = x[0].rope
+    t = x[0].tree
+    c = x[0].touch
+    scale = real(0.5) * x[0].scaled[w]
+    for m in range(x[0].holds, t[0].rope_live[w]):
+        e = t[0].rope_ends[6 * m + 5, w]
+        c[0].first_n[e, w] = c[0].n[e, w]
+        axes = push_axes(x, e, w)
+        mu = friction_of(x, e, w)
+        x[0].touch_push[m, w] = wp.matrix_from_cols(
+            vec3(axes[0, 0], axes[1, 0], axes[2, 0]),
+            vec3(axes[0, 1], axes[1, 1], axes[2, 1]) * mu,
+            vec3(axes[0, 2], axes[1, 2], axes[2, 2]) * mu,
+        )
+    touch_rows(x, w, True, True)
+    for m in range(t[0].rope_live[w]):
+        for k in range(3):
+            x[0].touch_rows[TOUCH_ROW * m + TOUCH_NOW + k, w] = real(0.0)
+            x[0].touch_rows[TOUCH_ROW * m + TOUCH_CHANGE + k, w] = real(0.0)
+        e = t[0].rope_ends[6 * m + 5, w]
+        k = t[0].rope_ends[6 * m + 3, w]
+        if e < 0:
+            i = hold_slot(x, m, w)
+            v = s[0].work.v[i, w] + x[0].free[i, w] - carried_speed(x, i, w)
+            aim(x, m, w, v * scale, real(1.0))
+        else:
+            v = vec3()
+            if e >= c[0].base:
+                p = e - c[0].base
+                v = between(s[0].work.v, c, p, w) + between(x[0].free, c, p, w)
+                a = c[0].pair_a[p, w]
+                b = c[0].pair_b[p, w]
+                on_a = c[0].pair_s[p, w]
+                on_b = c[0].pair_t[p, w]
+                v = v - carried_speed(x, b, w) * (real(1.0) - on_b) - carried_speed(x, b + 1, w) * on_b
+                v = v + carried_speed(x, a, w) * (real(1.0) - on_a) + carried_speed(x, a + 1, w) * on_a
+            else:
+                i = e / MOST
+                v = s[0].work.v[i, w] + x[0].free[i, w] - carried_speed(x, i, w)
+                v = v - belt_speed(x[0].collision, c[0].shape[e, w], w)
+                b = x[0].collision[0].shapes.body[c[0].shape[e, w]]
+                if t[0].rope_ends[6 * m + 2, w] < 0 and s[0].bodies.motion[b] != FIXED:
+                    v = v - s[0].body.v[b, w] - wp.cross(s[0].body.w[b, w], c[0].arm[e, w])
+            u = wp.transpose(ask_axes(x, e, w)) * v
+            mu = friction_of(x, e, w)
+            off = wp.max(c[0].gap[e, w], real(0.0)) / s[0].settings.dt[0]
+            acts = real(-1.0)
+            if strikes:
+                acts = real(1.0)
+            aim(x, m, w, vec3(u[0] + off, u[1] * mu, u[2] * mu) * scale, acts)
+
+
+@wp.func
+def carried_speed(x: wp.array(dtype=RopedTree), i: int, w: int) -> vec3:
+    """What the velocity of a rope's first end makes of that of a point."""
+    s = x[0].rope
+    k = x[0].touch[0].rope_of[i]
+    a = first_link(x, k)
+    if a < 0:
+        return vec3()
+    b = s[0].ropes.body[2 * k]
+    first = s[0].ropes.first[k]
+    n = x[0].place_of[i, w]
+    v = s[0].body_state.velocity[b, w] + wp.cross(s[0].body_state.spin[b, w], s[0].work.arm[2 * k, w])
+    return x[0].along_P[first + n, w] * v + x[0].along_Q[first + n, w] * s[0].body_state.spin[b, w]
+
+
+@wp.func
+def stand_still(x: wp.array(dtype=RopedTree), w: int):
+    """Rows as links are displaced: what holds ropes keeps them, points of contact do nothing."""
+    t = x[0].tree
+    touch_rows(x, w, True, True)
+    for m in range(t[0].rope_live[w]):
+        for k in range(3):
+            x[0].touch_rows[TOUCH_ROW * m + TOUCH_CHANGE + k, w] = real(0.0)
+        if t[0].rope_ends[6 * m + 5, w] < 0:
+            i = hold_slot(x, m, w)
+            aim(x, m, w, x[0].free[i, w] * (real(0.5) * x[0].scaled[w]), real(1.0))
+        else:
+            aim(x, m, w, vec3(), real(-1.0))
