@@ -162,6 +162,10 @@ APART = """#ifdef __CUDA_ARCH__
 #endif"""  # functions that stay such: else they are compiled several times
 EVERY_ROW = "#define every_row(e, r) for (int e = from; e < to; ++e) for (int r = element[e]; r < element[e] + rows_of(e); ++r)"
 SOLVER = r"""
+#ifndef finer
+#define finer real(1.0)
+#define felt_instead(seen) seen
+#endif
 int swept = 0; bool helped = false;  // sweeps in the step that is made, and whether Newton's iteration helped them
 bool weighed = false, opened = false, massed = false;  // whether own responses, errors without impulses, and M are known
 bool by_left = false;  // whether h takes the place of J
@@ -210,6 +214,7 @@ const auto solve_cones = [&](const int rows, const int islands, const int speeds
 apart -> real {
 int from = 0, to = 0, begin = 0, end = 0, swept_now = 0;  // elements and joint speeds of the island that is solved, sweeps
 const real* const seen = by_left ? &left(0, 0) : &along(0, 0);  // numbers of rows, which stand one after the other
+const real* const felt = felt_instead(seen);  // those of what rows feel, where it is not what they do
 const auto many_seen = [&](int e) { return by_left ? size_of(e) : many_of(e); };
 const auto is_off = [&](int r) { return soft_of(r) < real(0.0); };
 // joint speeds of impulses x, and the speed of a row by joint speeds; with h, by what each joint does by itself, Δ h x
@@ -223,7 +228,7 @@ for (int d = begin; d < end; ++d) cone_eta(d) *= cone_delta(d); };
 const auto move_all = [&](const auto& x) apart { spread_all(x); if (!by_left) follow_joints(begin, end); };
 const auto collect_one = [&](int e, int r) -> real { const int many = many_seen(e), at = row_at(r);
 const auto where = where_of(e); real sum = real(0.0);
-for (int i = 0; i < many; ++i) sum += seen[stride*(at + i)]*cone_eta(where[i]); return sum; };
+for (int i = 0; i < many; ++i) sum += felt[stride*(at + i)]*cone_eta(where[i]); return sum; };
 const auto collect_left = [&](int e, int r) -> real { const int size = size_of(e), at = row_at(r);
 const auto where = where_of(e); real sum = real(0.0);
 for (int i = 0; i < size; ++i) sum += left(at, i)*cone_eta(where[i]); return sum; };
@@ -317,13 +322,13 @@ for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e), man
 const auto where = where_of(e);
 if (cone_part(r) == real(0.0)) continue;
 if (rs == 1) { const real G = cone_G0(r);
-for (int j = 0; j < many; ++j) { const int d = where[j], row = 2*sky_start[d]; const real y = seen[stride*(at + j)]*G;
-for (int i = 0; i < j; ++i) { const int s = where[i]; const real both = seen[stride*(at + i)]*y;
-const int place = s < d ? row + 2*s : 2*(sky_start[s] + d);
-cone_entry(place) += both; cone_entry(place + 1) += both; }
-cone_entry(row + 2*d) += seen[stride*(at + j)]*y; } continue; }
+for (int j = 0; j < many; ++j) { const int d = where[j], row = 2*sky_start[d]; const real y = seen[stride*(at + j)]*G, z = felt[stride*(at + j)]*G;
+for (int i = 0; i < j; ++i) { const int s = where[i]; const real lower = felt[stride*(at + i)]*y, upper = seen[stride*(at + i)]*z;
+const bool order = s < d; const int place = order ? row + 2*s : 2*(sky_start[s] + d);
+cone_entry(place) += order ? lower : upper; cone_entry(place + 1) += order ? upper : lower; }
+cone_entry(row + 2*d) += felt[stride*(at + j)]*y; } continue; }
 const int at_1 = row_at(r + 1), at_2 = row_at(r + 2);
-for (int j = 0; j < many; ++j) { const real x = seen[stride*(at + j)], y = seen[stride*(at_1 + j)], z = seen[stride*(at_2 + j)];
+for (int j = 0; j < many; ++j) { const real x = felt[stride*(at + j)], y = felt[stride*(at_1 + j)], z = felt[stride*(at_2 + j)];
 cone_row0(j) = cone_G0(r)*x + cone_G1(r)*y + cone_G2(r)*z;
 cone_row1(j) = cone_G0(r + 1)*x + cone_G1(r + 1)*y + cone_G2(r + 1)*z;
 cone_row2(j) = cone_G0(r + 2)*x + cone_G1(r + 2)*y + cone_G2(r + 2)*z; }
@@ -541,10 +546,10 @@ if (error > enough) { made += sweep(<FINER>*enough, most - swept - made, false);
 swept_now = wp::max(swept_now, made); };
 const auto solve_island = [&](int island) apart -> real { const int how = way_of(island);
 const bool known = open_island(island, false);
-const bool as_found = error <= wp::max(<AS_FOUND>*scale, <LEFT>*least)
+const bool as_found = error <= wp::max(finer*<AS_FOUND>*scale, <LEFT>*least)
 || (how > <NEWTON> && error <= (last || opened ? real(1.0) : <CALM>)*sought*usual);
 if (!as_found) { if (!known) open_island(island, true);
-if (how == <JOINTED>) { if (!last) least = wp::max(least, wp::clamp(<REDUCED>*error, <AS_FOUND>*scale, <NEAR_ENOUGH>*scale));
+if (how == <JOINTED>) { if (!last) least = wp::max(least, wp::clamp(<REDUCED>*error, finer*<AS_FOUND>*scale, <NEAR_ENOUGH>*scale));
 solve_jointed(island); }
 else solve_free(island, how); }
 hold = <NEAREST>;

@@ -126,8 +126,10 @@ class RopedTree:
     place_of: wp.array2d(dtype=wp.int32)  # [slot, world] number of a point among those of its rope on which rows act, or −1
     point_slot: wp.array2d(dtype=wp.int32)  # [slot of the first end + number, world] its slot; the same of:
     own_F: wp.array2d(dtype=mat33)  # its velocity by impulses,
-    own_H: wp.array2d(dtype=mat33)  # and by moments on what hangs on it,
-    to_last: wp.array2d(dtype=mat33)  # and by impulses on a last point that does not yield; what it hands on to the first end:
+    own_H: wp.array2d(dtype=mat33)  # and by moments on what hangs on it, whose turn by impulses this is:
+    own_K: wp.array2d(dtype=mat33)
+    to_last: wp.array2d(dtype=mat33)  # and its velocity by impulses on a last point that does not yield,
+    from_last: wp.array2d(dtype=mat33)  # and the reverse; what it hands on to the first end:
     along_X: wp.array2d(dtype=mat33)
     along_Y: wp.array2d(dtype=mat33)
     along_P: wp.array2d(dtype=mat33)  # and how it moves with that
@@ -137,7 +139,8 @@ class RopedTree:
     touch_delta: wp.array2d(dtype=real)  # [points_most · rope + …, world] Δ
     touch_rows: wp.array2d(dtype=real)  # [number of the closure, world] see `engine.tree.ropes.AIMS`
     touch_push: wp.array2d(dtype=mat33)  # [closure, world] along which its rows push, as columns, times coefficients of friction
-    touch_J: wp.array2d(dtype=real)  # [points_most · (2 · (3 · closure + row) + side) + …, world] by speeds of both ropes' points
+    touch_J: wp.array2d(dtype=real)  # [points_most · (2 · (3 · closure + row) + side) + …, world] what rows do to speeds of both ropes' points
+    touch_R: wp.array2d(dtype=real)  # and what they feel of these
     strikes: wp.array(dtype=wp.int32)  # [world] 1 where points come in that are to be stopped
     open: wp.array(dtype=real)  # [world] m, by which elements miss their points at most, where poses are closed
 

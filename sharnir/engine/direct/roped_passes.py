@@ -32,7 +32,7 @@ from sharnir.engine.direct.roped_touch import (
     touch_rows,
 )
 from sharnir.engine.direct.roped_winch import hang_winch, note_drums, note_winches
-from sharnir.engine.rope.data import BODY
+from sharnir.engine.rope.data import BODY, RopeStep
 from sharnir.engine.rope.energy import (
     mean_arms,
     rope_misses,
@@ -56,6 +56,8 @@ from sharnir.engine.tree.runtime import recall_triple
 GO_ON, ANEW, GIVE_UP = (wp.constant(k) for k in range(3))  # passes go on, begin anew, or do not converge
 STALLED, LONGEST = wp.constant(4), wp.constant(20)  # stalls, and passes, after which passes do not converge,
 MORE = wp.constant(real(8.0))  # unless so many more will do
+TOUCHING = wp.constant(real(1.0e-10))  # of the speeds: what passes of ropes that touch may leave,
+EXACT = wp.constant(real(1.0e-14))  # and of the speed that pulls would give to points by themselves
 FINE = wp.constant(real(1.0e-6))  # relative to the speeds: a change from which on elements are judged in every pass,
 NEAR = wp.constant(real(100.0 if EPSILON > 1.0e-10 else 0.0))  # or in single precision this, times what passes may leave: one
 # that leaves more may be the last, but none without it
@@ -163,13 +165,26 @@ def roped_follow(x: wp.array(dtype=RopedTree), w: int, made: int, changed: int) 
         scale = wp.max(scale, s[0].work.speed[k, w])
     rounding = (ropes_length(s, w) + far) * (real(EPSILON) / h)
     enough = wp.max(s[0].settings.tolerance[0] * scale, LEFT * rounding)
+    if x[0].touches == 1:
+        enough = wp.max(enough, wp.max(TOUCHING * scale, EXACT * hardest_pull(s, w)))
     judge_passes(x, w, change, scale, enough, made, changed)
-    if x[0].touches == 1 and made > 0:
+    if x[0].touches == 1 and change <= wp.max(FINE * scale, enough):
         x[0].wrong[w] = x[0].wrong[w] + judge_friction(x, w)
     x[0].last[w] = change
     if change <= enough:
         return real(0.0)
     return change / enough * STRICTER
+
+
+@wp.func
+def hardest_pull(s: wp.array(dtype=RopeStep), w: int) -> real:
+    """The largest speed that pulls of the step would give to points by themselves."""
+    most = real(0.0)
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w]):
+            most = wp.max(most, wp.length(s[0].state.pull[i, w]) / s[0].work.mass[i, w])
+    return most
 
 
 @wp.func

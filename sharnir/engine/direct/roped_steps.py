@@ -202,12 +202,12 @@ def bind_touch(x: Any, t: Any, model: Model, touch: tuple[Any, Any] | None) -> N
         return
     x.touch, x.collision = alone(touch[0], RopeTouch, model.device), touch[1]
     x.rows_most, x.points_most = touch_room(touch[0], model.ropes)
-    fill(x, model, model.ropes.slots, "place_of point_slot own_F own_H to_last along_X along_Y along_P along_Q free")
+    fill(x, model, model.ropes.slots, "place_of point_slot own_F own_H own_K to_last from_last along_X along_Y along_P along_Q free")
     fill(x, model, x.points_most**2 * model.ropes.count, "mob")
     fill(x, model, x.points_most * model.ropes.count, "touch_delta")
     fill(x, model, TOUCH_SIZE * x.rows_most, "touch_rows")
     fill(x, model, x.rows_most, "touch_push")
-    fill(x, model, 6 * x.points_most * x.rows_most, "touch_J")
+    fill(x, model, 6 * x.points_most * x.rows_most, "touch_J touch_R")
     t.rope_most = model.ropes.count
     fill(t, model, None, "rope_live")
     fill(t, model, 6 * x.rows_most, "rope_ends")

@@ -37,10 +37,10 @@ from sharnir.engine.direct.roped_holds import (
     across,
     at_last,
     back_along,
-    couple_along,
     first_link,
     hold_arm,
     hold_slot,
+    share_element,
     speed_along,
 )
 from sharnir.engine.rope.data import DRIVEN, UNHELD
@@ -409,85 +409,133 @@ def press_links(x: wp.array(dtype=RopedTree), w: int):
 
 @wp.func
 def find_mobility(x: wp.array(dtype=RopedTree), k: int, w: int):
-    """S = ℓ Δ ℓᵀ of the points of rope k on which rows act, in place, and what they hand on to its first end."""
+    """S of the points of rope k on which rows act, and what they hand on to its first end."""
     s = x[0].rope
     first = s[0].ropes.first[k]
     n = x[0].tree[0].rope_width[k, w] / 3
     last = first + s[0].state.segments[k, w]
-    size = x[0].points_most
-    base = size * size * k
     drives = s[0].ropes.kind[2 * k + 1] == DRIVEN
-    turn = Along()
-    turn.Y = wp.identity(n=3, dtype=real)
-    for b in range(n):
-        top = x[0].point_slot[first + b, w]
-        x[0].own_F[first + b, w] = couple_along(s, k, w, at_last(), top, at_last(), top).G_12
-        x[0].own_H[first + b, w] = couple_along(s, k, w, at_last(), top, turn, top).G_12
     for b in range(n + int(drives)):
         top = int(last)
         if b < n:
             top = x[0].point_slot[first + b, w]
         own = at_last()
-        next = int(wp.min(b, n - 1))
+        turn = Along()
+        turn.Y = wp.identity(n=3, dtype=real)
+        turn.Q = turn.Y
+        F = mat33(real(0.0))
+        H = mat33(real(0.0))
+        K = mat33(real(0.0))
+        next = int(b - 1)
         for back in range(top - first + 1):
             j = top - back
             if next >= 0:
                 if x[0].point_slot[first + next, w] == j:
-                    G = x[0].own_F[first + next, w] * own.X + x[0].own_H[first + next, w] * own.Y
+                    F_next = x[0].own_F[first + next, w]
+                    there = F_next * own.X + x[0].own_H[first + next, w] * own.Y
+                    here = own.P * F_next + own.Q * x[0].own_K[first + next, w]
                     if b < n:
-                        for r in range(9):
-                            x[0].mob[base + (3 * b + r % 3) * size + 3 * next + r / 3, w] = G[r / 3, r % 3]
+                        put_block(x, k, next, b, there, w)
+                        put_block(x, k, b, next, here, w)
                     else:
-                        x[0].to_last[first + next, w] = G
+                        x[0].to_last[first + next, w] = there
+                        x[0].from_last[first + next, w] = here
                     next = next - 1
+            if b < n:
+                QU = own.Q * s[0].work.U[j, w]
+                F = F + QU * own.Y
+                H = H + QU * turn.Y
+                K = K + turn.Q * (s[0].work.U[j, w] * own.Y)
+                turn = across(s, turn, j, w)
             own = across(s, own, j, w)
             if j > first:
+                if b < n:
+                    F = F + share_element(s, own, own, j, w)
+                    H = H + share_element(s, own, turn, j, w)
+                    K = K + share_element(s, turn, own, j, w)
+                    turn = back_along(s, turn, j, w)
                 own = back_along(s, own, j, w)
         if b < n:
+            x[0].own_F[first + b, w] = F
+            x[0].own_H[first + b, w] = H
+            x[0].own_K[first + b, w] = K
+            put_block(x, k, b, b, F, w)
             x[0].along_X[first + b, w] = own.X
             x[0].along_Y[first + b, w] = own.Y
             x[0].along_P[first + b, w] = own.P
             x[0].along_Q[first + b, w] = own.Q
         else:
-            G = s[0].work.G[k, w]
-            for a in range(n):
-                S_a = x[0].to_last[first + a, w] * G
-                x[0].along_P[first + a, w] = x[0].along_P[first + a, w] - S_a * own.P
-                x[0].along_X[first + a, w] = x[0].along_X[first + a, w] - own.X * wp.transpose(S_a)
-                x[0].along_Q[first + a, w] = x[0].along_Q[first + a, w] - S_a * own.Q
-                x[0].along_Y[first + a, w] = x[0].along_Y[first + a, w] - own.Y * wp.transpose(S_a)
-                for o in range(a + 1):
-                    D = S_a * wp.transpose(x[0].to_last[first + o, w])
-                    for r in range(9):
-                        at = base + (3 * a + r / 3) * size + 3 * o + r % 3
-                        x[0].mob[at, w] = x[0].mob[at, w] - D[r / 3, r % 3]
+            hold_last(x, k, w, own)
     if s[0].ropes.kind[2 * k] == UNHELD:
         free = wp.inverse(s[0].work.Z_A[k, w])
         for a in range(n):
-            for o in range(a + 1):
-                D = x[0].along_P[first + a, w] * free * x[0].along_X[first + o, w]
-                for r in range(9):
-                    at = base + (3 * a + r / 3) * size + 3 * o + r % 3
-                    x[0].mob[at, w] = x[0].mob[at, w] + D[r / 3, r % 3]
-    for a in range(3 * n):
-        at = base + a * size + a
+            for o in range(n):
+                add_block(x, k, a, o, x[0].along_P[first + a, w] * free * x[0].along_X[first + o, w], w)
+    factor_mobility(x, k, w)
+
+
+@wp.func
+def put_block(x: wp.array(dtype=RopedTree), k: int, a: int, o: int, G: mat33, w: int):
+    """The velocity of a point by impulses at another one."""
+    size = x[0].points_most
+    for r in range(9):
+        x[0].mob[size * (size * k + 3 * a + r / 3) + 3 * o + r % 3, w] = G[r / 3, r % 3]
+
+
+@wp.func
+def add_block(x: wp.array(dtype=RopedTree), k: int, a: int, o: int, G: mat33, w: int):
+    size = x[0].points_most
+    for r in range(9):
+        at = size * (size * k + 3 * a + r / 3) + 3 * o + r % 3
+        x[0].mob[at, w] = x[0].mob[at, w] + G[r / 3, r % 3]
+
+
+@wp.func
+def hold_last(x: wp.array(dtype=RopedTree), k: int, w: int, last: Along):
+    """A last point that does not yield pushes back what other points do to it."""
+    first = x[0].rope[0].ropes.first[k]
+    n = x[0].tree[0].rope_width[k, w] / 3
+    G = x[0].rope[0].work.G[k, w]
+    for a in range(n):
+        to = x[0].to_last[first + a, w] * G
+        back = G * x[0].from_last[first + a, w]
+        x[0].along_P[first + a, w] = x[0].along_P[first + a, w] - to * last.P
+        x[0].along_Q[first + a, w] = x[0].along_Q[first + a, w] - to * last.Q
+        x[0].along_X[first + a, w] = x[0].along_X[first + a, w] - last.X * back
+        x[0].along_Y[first + a, w] = x[0].along_Y[first + a, w] - last.Y * back
+        for o in range(n):
+            add_block(x, k, a, o, -(to * x[0].from_last[first + o, w]), w)
+
+
+@wp.func
+def factor_mobility(x: wp.array(dtype=RopedTree), k: int, w: int):
+    """S = L Δ U in place, L and U with unit diagonals."""
+    first = x[0].rope[0].ropes.first[k]
+    n = x[0].tree[0].rope_width[k, w]
+    size = x[0].points_most
+    base = size * size * k
+    for a in range(n):
+        at = base + size * a + a
         x[0].mob[at, w] = x[0].mob[at, w] * (real(1.0) + SOFT) + SOFT * wp.trace(x[0].own_F[first + a / 3, w])
-    for a in range(3 * n):
-        row = base + a * size
+    for a in range(n):
+        row = base + size * a
         whole = x[0].mob[row + a, w]
         left = real(whole)
         for o in range(a):
-            y = x[0].mob[row + o, w]
-            other = base + o * size
+            other = base + size * o
+            low = x[0].mob[row + o, w]
+            high = x[0].mob[other + a, w]
             for r in range(o):
-                y = y - x[0].mob[row + r, w] * x[0].mob[other + r, w] * x[0].touch_delta[size * k + r, w]
+                delta = x[0].touch_delta[size * k + r, w]
+                low = low - x[0].mob[row + r, w] * delta * x[0].mob[base + size * r + o, w]
+                high = high - x[0].mob[other + r, w] * delta * x[0].mob[base + size * r + a, w]
             delta = x[0].touch_delta[size * k + o, w]
+            by = real(0.0)
             if delta > real(0.0):
-                y = y / delta
-            else:
-                y = real(0.0)
-            x[0].mob[row + o, w] = y
-            left = left - y * y * delta
+                by = real(1.0) / delta
+            x[0].mob[row + o, w] = low * by
+            x[0].mob[other + a, w] = high * by
+            left = left - low * high * by
         if left <= LITTLE * whole:
             left = real(0.0)
         x[0].touch_delta[size * k + a, w] = left
@@ -509,6 +557,7 @@ def clear_row(x: wp.array(dtype=RopedTree), m: int, w: int):
         x[0].touch_rows[TOUCH_ROW * m + n, w] = real(0.0)
     for n in range(6 * x[0].points_most):
         x[0].touch_J[6 * x[0].points_most * m + n, w] = real(0.0)
+        x[0].touch_R[6 * x[0].points_most * m + n, w] = real(0.0)
 
 
 @wp.func
@@ -532,9 +581,10 @@ def add_point(x: wp.array(dtype=RopedTree), m: int, side: int, i: int, by: real,
         of = size * (2 * (3 * m + row) + side)
         for r in range(3):
             y = axes[r, row] * by
-            own = base + (3 * b + r) * size
-            for o in range(3 * b + r + 1):
-                x[0].touch_J[of + o, w] = x[0].touch_J[of + o, w] + x[0].mob[own + o, w] * y
+            own = 3 * b + r
+            for o in range(own + 1):
+                x[0].touch_J[of + o, w] = x[0].touch_J[of + o, w] + x[0].mob[base + size * o + own, w] * y
+                x[0].touch_R[of + o, w] = x[0].touch_R[of + o, w] + x[0].mob[base + size * own + o, w] * y
 
 
 @wp.func

@@ -95,7 +95,7 @@ def law_memory(room: dict[str, int], tables: Any) -> int:
     """Numbers of working memory for the rows of laws, beside those of `tables`."""
     rows, speeds, sizes = room["rows"], room["speeds"], tables.sizes()
     work = sum(CLOSURE_WORK.values()) * room["closures"] + len(PER_ROW) * rows
-    seen = len(LawRows.of_speeds)
+    seen = len(LawRows.of_speeds) + 1  # those of ropes that touch have one more
     work += seen * room["responses"] + (len(LawRows.kept) - len(RESPONSES) + seen) * sizes["responses"]
     return work + cone_memory(rows + sizes["rows"], speeds, own_entries(tables), entries_of(speeds))
 

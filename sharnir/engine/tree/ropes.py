@@ -255,6 +255,8 @@ class RopedLawRows(EndRows, LawRows):
 
     kinds = WITH_LAWS | {ROPE: PrincipalRopeEnd(), WINCH: WinchRow(), TOUCH: TouchRow(), HOLD: HoldRow()}
     own = False
+    of_speeds = ("J", "h", "R")
+    instead = {"felt_instead(seen)": "(x.rope_most > 0 ? &number(at_along + 2*n_responses) : seen)"}
 
     def touch_number(self, c: Any, n: int) -> Any:
         """A number of a closure of ropes that touch."""
@@ -290,14 +292,17 @@ for (int k = 0; k < t_width[links + rope]; ++k) {{ const int d = t_place[links +
     def carry_bounded(self, c: Any) -> None:
         super().carry_bounded(c)
         at = "t_y_start[r + row] + t_offset[k] + j"
-        J, h = (self._place(name, at) for name in ("J", "h"))
+        J, h, R = (self._place(name, at) for name in ("J", "h", "R"))
+        own_J, own_h, own_R = (self._place(name, "at") for name in ("J", "h", "R"))
+        self.program.forget(f"""if (c >= n_equal_closures && x.rope_most > 0)
+for (int at = t_y_start[t_row_start[c]]; at < t_y_start[t_row_start[c + 1]]; ++at) {own_R} = by_left ? {own_h} : {own_J};""")
         self.program.forget(f"""if (c >= n_equal_closures && (t_kind[c] == {TOUCH} || t_kind[c] == {HOLD})) {{
 const int m = (int)given({self.given["lever"]}), r = t_row_start[c];
 for (int k = t_path_start[c]; k < t_path_start[c + 1]; ++k) if (t_path[k] >= links) {{
 const int side = t_path[k] - links == x.rope_ends.data[(6*m + 3)*worlds + w] ? 0 : 1;
 for (int row = 0; row < 3; ++row) for (int j = 0; j < t_speeds[k]; ++j) {{
-const real y = both.touch_J.data[(both.points_most*(2*(3*m + row) + side) + j)*worlds + w];
-if (by_left) {h} = y; else {J} = y; }} }} }}""")
+const int at = (both.points_most*(2*(3*m + row) + side) + j)*worlds + w; const real y = both.touch_J.data[at];
+if (by_left) {h} = y; else {J} = y; {R} = both.touch_R.data[at]; }} }} }}""")
 
     def answer_along_speeds(self) -> None:
         self._of_points("cone_eta(d) = real(0.0);")
