@@ -526,6 +526,7 @@ real best = error; keep();
 for (int round = 0; round < <ROUNDS> && !(error <= least); ++round) { const bool falls = iterate(island);
 if (error < best) { best = error; keep(); }
 if (falls) continue;
+if (finer < real(1.0) && best <= <AS_FOUND>*scale) break;  // as small as it gets
 if (best <= wp::max(<ENOUGH>*scale, <LEFT>*least)) { if (round == <ROUNDS> - 1) break;  // other points may be open, or slide
 sweep(real(0.0), <LOOK>, false); error = judge(at_p, at_u, at_f); continue; }
 take_best();

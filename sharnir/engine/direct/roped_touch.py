@@ -229,6 +229,7 @@ def begin_contacts(x: wp.array(dtype=RopedTree), w: int):
                 start_again(x, e, w)
             n = c[0].n[e, w]
             c[0].first_n[e, w] = n
+            c[0].first_arm[e, w] = c[0].arm[e, w]
             c[0].came[e, w] = start_speed_of(x, e, w)
             c[0].speed[e, w] = c[0].came[e, w]
             c[0].gap[e, w] = c[0].start[e, w] + h * wp.dot(n, c[0].came[e, w])
@@ -390,6 +391,12 @@ def press_points(x: wp.array(dtype=RopedTree), w: int):
 
 
 @wp.func
+def mean_arm(x: wp.array(dtype=RopedTree), e: int, w: int) -> vec3:
+    """From the centre of what a point touches to where it is pushed: normal impulses at round surfaces have no moment there."""
+    return (x[0].touch[0].first_arm[e, w] + x[0].touch[0].arm[e, w]) * real(0.5)
+
+
+@wp.func
 def press_links(x: wp.array(dtype=RopedTree), w: int):
     """And what they give to links."""
     t = x[0].tree
@@ -401,7 +408,7 @@ def press_links(x: wp.array(dtype=RopedTree), w: int):
             b = t[0].rope_ends[6 * m + 2, w]
             f = c[0].impulse[e, w] * scale
             if b >= 0:
-                lack(x, b, w, f, wp.cross(mean_com(x, b, w) + c[0].arm[e, w], f))
+                lack(x, b, w, f, wp.cross(mean_com(x, b, w) + mean_arm(x, e, w), f))
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------------------
@@ -659,7 +666,8 @@ def touch_rows(x: wp.array(dtype=RopedTree), w: int, anew: bool, stands: bool):
             i = e / MOST
             add_point(x, m, 0, i, real(1.0), axes, first_arm_of(x, c[0].rope_of[i], w, stands), w)
             if b >= 0:
-                add_link(x, m, axes, link_com(x, b, w, stands) + c[0].arm[e, w], w)
+                arm = wp.where(stands, c[0].arm[e, w], mean_arm(x, e, w))
+                add_link(x, m, axes, link_com(x, b, w, stands) + arm, w)
 
 
 @wp.func
