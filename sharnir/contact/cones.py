@@ -335,6 +335,7 @@ cone_row2(j) = cone_G0(r + 2)*x + cone_G1(r + 2)*y + cone_G2(r + 2)*z; }
 for (int j = 0; j < many; ++j) { const int d = where[j], row = 2*sky_start[d];
 const real x = seen[stride*(at + j)], y = seen[stride*(at_1 + j)], z = seen[stride*(at_2 + j)];
 const real a = cone_row0(j), b = cone_row1(j), c = cone_row2(j);
+if (x == real(0.0) && y == real(0.0) && z == real(0.0) && a == real(0.0) && b == real(0.0) && c == real(0.0)) continue;
 for (int i = 0; i < j; ++i) { const int s = where[i];
 const real lower = x*cone_row0(i) + y*cone_row1(i) + z*cone_row2(i);
 const real upper = seen[stride*(at + i)]*a + seen[stride*(at_1 + i)]*b + seen[stride*(at_2 + i)]*c;
@@ -501,6 +502,10 @@ error = try_part(real(1.0)); take_trial();
 if (error < real(0.9)*start) return true; }
 every_row(e, r) cone_p(r) = cone_start(r);
 error = judge(at_p, at_u, at_f); return false; };
+// one last step, if it helps
+const auto finish = [&]() apart { for (int e = from; e < to; ++e) answer(e);
+if (!solve_joined()) return;
+const real now = try_part(real(1.0)); if (now < error) { error = now; take_trial(); } };
 // Newton's iteration for Coulomb's law; whether the error fell in all its steps
 const auto iterate = [&](int island) apart -> bool { bool falls = true, leaps = true;
 if (cone_factored(island) > real(0.0))
@@ -508,6 +513,7 @@ for (int n = 0; n < <AGAIN> && !(error <= least); ++n) if (!step_again()) break;
 if (error <= least) return true;
 cone_factored(island) = real(1.0);
 for (int n = 0; n < <NEWTONS> && falls && !(error <= least); ++n) { real by;
+if (finer < real(1.0) && error <= <AS_FOUND>*scale) { finish(); return true; }  // about as near as rounding lets it
 leaps = leaps && leap(); falls = leaps || step_on(by); }
 return falls; };
 // Newton's iteration with a smooth projection, which becomes the right one
@@ -525,8 +531,8 @@ if (error > <NEW>*scale && (by_left || last)) { sweep(real(0.0), 3, false); erro
 real best = error; keep();
 for (int round = 0; round < <ROUNDS> && !(error <= least); ++round) { const bool falls = iterate(island);
 if (error < best) { best = error; keep(); }
+if (finer < real(1.0) && best <= <AS_FOUND>*scale) break;
 if (falls) continue;
-if (finer < real(1.0) && best <= <AS_FOUND>*scale) break;  // as small as it gets
 if (best <= wp::max(<ENOUGH>*scale, <LEFT>*least)) { if (round == <ROUNDS> - 1) break;  // other points may be open, or slide
 sweep(real(0.0), <LOOK>, false); error = judge(at_p, at_u, at_f); continue; }
 take_best();
