@@ -51,6 +51,7 @@ REDUCED, NEAR_ENOUGH = 1e-5, {"double": 1e-8, "single": 1e-4}  # what an iterati
 AS_FOUND = {"double": 1e-10, "single": 1e-5}  # error up to which impulses stay as they are: rounding of gaps, which is not
 # to be met by impulses that rows which depend on each other leave open, would change these in every pass
 SMOOTH, SMOOTHEST, FALLS = 1e-4, 0.1, 0.2  # μ to begin with, at least and at most, of the scale; what a step leaves of it
+FINER_PAIRED = 1e-3  # times that error, where M is not symmetric
 NEWTONS, LEAPS, LINES, SMOOTHED, ROUNDS = 10, 2, 6, 40, 3
 """Most steps of Newton's iteration; steps in turn of which the last alone has to reduce the error, since others may only change
 what sticks, slides or opens; halvings of a step; steps with a smooth projection; rounds of both."""
@@ -94,9 +95,10 @@ VECTORS = (
 NUMBERS = ("weight", "part")
 ISLANDS = ("scale", "least", "usual", "factored", "rubs")
 SPEEDS = ("eta", "row0", "row1", "row2", "delta")
-ENTRIES = ("gain", "mass", "entry")
+ENTRIES = ("gain", "mass", "gain_up", "mass_up", "entry")
 """Working memory: numbers of every row, of every row's element, where its first row is, of every joint speed, of every island,
-of which there are no more than joint speeds, and matrices: L and M within trees, and the one that is factored, in the skyline."""
+of which there are no more than joint speeds, and matrices: L and M within trees, what is above their diagonals, where M is not
+symmetric (`paired`), and the one that is factored, in the skyline."""
 
 
 def cone_memory(rows: int, speeds: int, own: int, entries: int) -> int:
@@ -140,14 +142,14 @@ def cone_solver(real: str) -> str:
         "NEW": NEW, "AGAIN": AGAIN, "CHORD": CHORD, "FEW": FEW,
         "FEWEST": FEWEST, "MOST_SWEPT": MOST_SWEPT, "ELEMENTS": ELEMENTS, "LOOK": LOOK,
         "JOINTED": JOINTED, "NEWTON": NEWTON, "EITHER": EITHER, "SWEEPS": SWEEPS,
-        "NEWTONS": NEWTONS, "LEAPS": LEAPS, "LINES": LINES, "SMOOTHED": SMOOTHED, "ROUNDS": ROUNDS,
+        "FINER_PAIRED": FINER_PAIRED, "NEWTONS": NEWTONS, "LEAPS": LEAPS, "LINES": LINES, "SMOOTHED": SMOOTHED, "ROUNDS": ROUNDS,
     }  # fmt: skip
     of_rows = len(VECTORS) + len(NUMBERS)
     places = [f"#define cone_{name}(r) number(at_cone + {k}*rows + (r))" for k, name in enumerate((*VECTORS, *NUMBERS))]
     of_speeds = enumerate((*SPEEDS, *ISLANDS))
     places += [f"#define cone_{name}(d) number(at_cone + {of_rows}*rows + {k}*speeds + (d))" for k, name in of_speeds]
     at = f"at_cone + {of_rows}*rows + {len(SPEEDS) + len(ISLANDS)}*speeds"
-    shifts = ("", " + own_start[speeds]", " + 2*own_start[speeds]")
+    shifts = ("", *(f" + {n}*own_start[speeds]" for n in ("1", "2", "3", "(paired ? 4 : 2)")))
     places += [f"#define cone_{name}(k) number({at}{shift} + (k))" for name, shift in zip(ENTRIES, shifts, strict=True)]
     text = SOLVER
     for name, x in numbers.items():
@@ -162,10 +164,11 @@ APART = """#ifdef __CUDA_ARCH__
 #endif"""  # functions that stay such: else they are compiled several times
 EVERY_ROW = "#define every_row(e, r) for (int e = from; e < to; ++e) for (int r = element[e]; r < element[e] + rows_of(e); ++r)"
 SOLVER = r"""
-#ifndef finer
-#define finer real(1.0)
-#define felt_instead(seen) seen
+#ifndef is_paired
+#define is_paired false
 #endif
+const bool paired = is_paired;  // M is not symmetric
+const real finer = paired ? real(<FINER_PAIRED>) : real(1.0);
 int swept = 0; bool helped = false;  // sweeps in the step that is made, and whether Newton's iteration helped them
 bool weighed = false, opened = false, massed = false;  // whether own responses, errors without impulses, and M are known
 bool by_left = false;  // whether h takes the place of J
@@ -176,7 +179,7 @@ for (int k = own_first[d]; k < d; ++k) sum -= cone_gain(row + k)*cone_eta(k);
 cone_eta(d) = sum; } };
 const auto follow_from = [&](const int rows, const int speeds, const int begin, const int end) apart {
 for (int d = end - 1; d >= begin; --d) { const int row = own_start[d]; const real by = cone_eta(d);
-for (int k = own_first[d]; k < d; ++k) cone_eta(k) -= cone_gain(row + k)*by; } };
+for (int k = own_first[d]; k < d; ++k) cone_eta(k) -= (paired ? cone_gain_up(row + k) : cone_gain(row + k))*by; } };
 // h of an element's rows; of a row of a loop, which has it, J
 const auto leave_left = [&](const int e, const int rows, const int speeds) apart {
 const int size = size_of(e), many = many_of(e), r = element[e], at = row_at(r); const auto where = where_of(e);
@@ -195,7 +198,7 @@ left(at, i) = x; left(at_1, i) = y; left(at_2, i) = z; } };
 // with new factors of the forest: whether h takes the place of J, where few rows see one joint speed alone
 const auto choose_way = [&](const int rows, const int speeds, const int islands) apart { massed = false; int axes = 0;
 for (int e = 0; e < first_element[islands]; ++e) axes += many_of(e) < size_of(e);
-by_left = <FEW>*axes <= speeds;
+by_left = !paired && <FEW>*axes <= speeds;
 for (int i = 0; i < islands; ++i) cone_factored(i) = real(0.0); };
 // what of h and J is not known of rows with several joint speeds
 const auto couple_joints = [&](const int rows, const int speeds, const int islands) apart { if (by_left) return;
@@ -207,14 +210,20 @@ for (int s = first; s <= d; ++s) { const int other = own_start[s];
 real sum = s == d ? own : cone_gain(row + s)*cone_row0(s);
 for (int k = wp::max(first, own_first[s]); k < s; ++k)
 sum += cone_gain(row + k)*(s == d ? cone_gain(row + k) : cone_gain(other + k))*cone_row0(k);
-cone_mass(row + s) = sum; } } };
+cone_mass(row + s) = sum;
+if (!paired) continue;
+real back = s == d ? own : cone_row0(s)*cone_gain_up(row + s);
+sum = s == d ? own : cone_gain(row + s)*cone_row0(s);
+for (int k = wp::max(first, own_first[s]); k < s; ++k) {
+back += (s == d ? cone_gain(row + k) : cone_gain(other + k))*cone_row0(k)*cone_gain_up(row + k);
+sum += cone_gain(row + k)*cone_row0(k)*(s == d ? cone_gain_up(row + k) : cone_gain_up(other + k)); }
+cone_mass(row + s) = sum; cone_mass_up(row + s) = back; } } };
 #define leave_on_joints(begin, end) leave_on(rows, speeds, begin, end)
 #define follow_joints(begin, end) follow_from(rows, speeds, begin, end)
 const auto solve_cones = [&](const int rows, const int islands, const int speeds, const real sought, const bool last)
 apart -> real {
 int from = 0, to = 0, begin = 0, end = 0, swept_now = 0;  // elements and joint speeds of the island that is solved, sweeps
 const real* const seen = by_left ? &left(0, 0) : &along(0, 0);  // numbers of rows, which stand one after the other
-const real* const felt = felt_instead(seen);  // those of what rows feel, where it is not what they do
 const auto many_seen = [&](int e) { return by_left ? size_of(e) : many_of(e); };
 const auto is_off = [&](int r) { return soft_of(r) < real(0.0); };
 // joint speeds of impulses x, and the speed of a row by joint speeds; with h, by what each joint does by itself, Δ h x
@@ -228,7 +237,7 @@ for (int d = begin; d < end; ++d) cone_eta(d) *= cone_delta(d); };
 const auto move_all = [&](const auto& x) apart { spread_all(x); if (!by_left) follow_joints(begin, end); };
 const auto collect_one = [&](int e, int r) -> real { const int many = many_seen(e), at = row_at(r);
 const auto where = where_of(e); real sum = real(0.0);
-for (int i = 0; i < many; ++i) sum += felt[stride*(at + i)]*cone_eta(where[i]); return sum; };
+for (int i = 0; i < many; ++i) sum += seen[stride*(at + i)]*cone_eta(where[i]); return sum; };
 const auto collect_left = [&](int e, int r) -> real { const int size = size_of(e), at = row_at(r);
 const auto where = where_of(e); real sum = real(0.0);
 for (int i = 0; i < size; ++i) sum += left(at, i)*cone_eta(where[i]); return sum; };
@@ -317,25 +326,25 @@ if (!massed && !by_left) find_mass(rows, speeds);
 for (int d = begin; d < end; ++d) { const int row = 2*sky_start[d], own = own_start[d], first = by_left ? d : own_first[d];
 for (int k = row + 2*sky_first[d]; k < row + 2*first; ++k) cone_entry(k) = real(0.0);
 if (by_left) cone_entry(row + 2*d) = cone_delta(d) > real(0.0) ? real(1.0)/cone_delta(d) : real(<HELD>);
-else for (int k = first; k <= d; ++k) cone_entry(row + 2*k) = cone_entry(row + 2*k + 1) = cone_mass(own + k); }
+else for (int k = first; k <= d; ++k) { cone_entry(row + 2*k) = cone_mass(own + k);
+cone_entry(row + 2*k + 1) = paired ? cone_mass_up(own + k) : cone_mass(own + k); } }
 for (int e = from; e < to; ++e) { const int r = element[e], rs = rows_of(e), many = many_seen(e), at = row_at(r);
 const auto where = where_of(e);
 if (cone_part(r) == real(0.0)) continue;
 if (rs == 1) { const real G = cone_G0(r);
-for (int j = 0; j < many; ++j) { const int d = where[j], row = 2*sky_start[d]; const real y = seen[stride*(at + j)]*G, z = felt[stride*(at + j)]*G;
-for (int i = 0; i < j; ++i) { const int s = where[i]; const real lower = felt[stride*(at + i)]*y, upper = seen[stride*(at + i)]*z;
-const bool order = s < d; const int place = order ? row + 2*s : 2*(sky_start[s] + d);
-cone_entry(place) += order ? lower : upper; cone_entry(place + 1) += order ? upper : lower; }
-cone_entry(row + 2*d) += felt[stride*(at + j)]*y; } continue; }
+for (int j = 0; j < many; ++j) { const int d = where[j], row = 2*sky_start[d]; const real y = seen[stride*(at + j)]*G;
+for (int i = 0; i < j; ++i) { const int s = where[i]; const real both = seen[stride*(at + i)]*y;
+const int place = s < d ? row + 2*s : 2*(sky_start[s] + d);
+cone_entry(place) += both; cone_entry(place + 1) += both; }
+cone_entry(row + 2*d) += seen[stride*(at + j)]*y; } continue; }
 const int at_1 = row_at(r + 1), at_2 = row_at(r + 2);
-for (int j = 0; j < many; ++j) { const real x = felt[stride*(at + j)], y = felt[stride*(at_1 + j)], z = felt[stride*(at_2 + j)];
+for (int j = 0; j < many; ++j) { const real x = seen[stride*(at + j)], y = seen[stride*(at_1 + j)], z = seen[stride*(at_2 + j)];
 cone_row0(j) = cone_G0(r)*x + cone_G1(r)*y + cone_G2(r)*z;
 cone_row1(j) = cone_G0(r + 1)*x + cone_G1(r + 1)*y + cone_G2(r + 1)*z;
 cone_row2(j) = cone_G0(r + 2)*x + cone_G1(r + 2)*y + cone_G2(r + 2)*z; }
 for (int j = 0; j < many; ++j) { const int d = where[j], row = 2*sky_start[d];
 const real x = seen[stride*(at + j)], y = seen[stride*(at_1 + j)], z = seen[stride*(at_2 + j)];
 const real a = cone_row0(j), b = cone_row1(j), c = cone_row2(j);
-if (x == real(0.0) && y == real(0.0) && z == real(0.0) && a == real(0.0) && b == real(0.0) && c == real(0.0)) continue;
 for (int i = 0; i < j; ++i) { const int s = where[i];
 const real lower = x*cone_row0(i) + y*cone_row1(i) + z*cone_row2(i);
 const real upper = seen[stride*(at + i)]*a + seen[stride*(at_1 + i)]*b + seen[stride*(at_2 + i)]*c;
@@ -513,7 +522,7 @@ for (int n = 0; n < <AGAIN> && !(error <= least); ++n) if (!step_again()) break;
 if (error <= least) return true;
 cone_factored(island) = real(1.0);
 for (int n = 0; n < <NEWTONS> && falls && !(error <= least); ++n) { real by;
-if (finer < real(1.0) && error <= <AS_FOUND>*scale) { finish(); return true; }  // about as near as rounding lets it
+if (paired && error <= <AS_FOUND>*scale) { finish(); return true; }  // about as near as rounding lets it
 leaps = leaps && leap(); falls = leaps || step_on(by); }
 return falls; };
 // Newton's iteration with a smooth projection, which becomes the right one
@@ -527,13 +536,13 @@ error = judge(at_p, at_u, at_f); } }
 mu = real(0.0); };
 // Newton's iteration in both ways in turn, for mechanisms
 const auto solve_jointed = [&](int island) apart {
-if (error > <NEW>*scale && (by_left || last)) { sweep(real(0.0), 3, false); error = judge(at_p, at_u, at_f); }
+if (!paired && error > <NEW>*scale && (by_left || last)) { sweep(real(0.0), 3, false); error = judge(at_p, at_u, at_f); }
 real best = error; keep();
 for (int round = 0; round < <ROUNDS> && !(error <= least); ++round) { const bool falls = iterate(island);
 if (error < best) { best = error; keep(); }
-if (finer < real(1.0) && best <= <AS_FOUND>*scale) break;
+if (paired && best <= <AS_FOUND>*scale) break;
 if (falls) continue;
-if (best <= wp::max(<ENOUGH>*scale, <LEFT>*least)) { if (round == <ROUNDS> - 1) break;  // other points may be open, or slide
+if (!paired && best <= wp::max(<ENOUGH>*scale, <LEFT>*least)) { if (round == <ROUNDS> - 1) break;  // other points may be open, or slide
 sweep(real(0.0), <LOOK>, false); error = judge(at_p, at_u, at_f); continue; }
 take_best();
 follow(round == 0 ? wp::min(wp::max(real(10.0)*best/scale, <SMOOTH>), <SMOOTHEST>) : <SMOOTHEST>, best);

@@ -25,6 +25,7 @@ from sharnir.engine.rope.terms import skew
 from sharnir.engine.rope.touch_data import MOST, RopeTouch
 from sharnir.engine.rope.touch_pairs import spread
 from sharnir.engine.rope.winch import drum_turn
+from sharnir.engine.tree.contact_runtime import ROPE_ENDS
 from sharnir.engine.tree.ropes import (
     ACTS,
     AIMS,
@@ -56,6 +57,7 @@ OF_ROWS = wp.constant(sum(LINK_FIELDS.values()))
 AT_ORIGIN = wp.constant(offsets(LINK_FIELDS)["origin"])
 HUNG, END, ROW, ROW_RATE, ROW_SOFT, ROW_GAP = (wp.constant(k) for k in (HUNG_SIZE, END_SIZE, PER_ROW, RATE, SOFT, GAP))
 WINCH, WINCH_DRIVES, WINCH_LEADS, CROSS = (wp.constant(k) for k in (WINCH_SIZE, DRIVES, LEADS, CROSS_SIZE))
+ENDS_OF = wp.constant(ROPE_ENDS)
 TOUCH_ROW, TOUCH_AIMS, TOUCH_FROM, TOUCH_NOW, TOUCH_CHANGE, TOUCH_ACTS = (
     wp.constant(k) for k in (TOUCH_SIZE, AIMS, FROM, NOW, CHANGE, ACTS)
 )
@@ -122,25 +124,35 @@ class RopedTree:
     touch: wp.array(dtype=RopeTouch)
     collision: wp.array(dtype=Collision)
     rows_most: wp.int32  # room for closures
-    points_most: wp.int32  # room for speeds of the points of a rope
     place_of: wp.array2d(dtype=wp.int32)  # [slot, world] number of a point among those of its rope on which rows act, or −1
     point_slot: wp.array2d(dtype=wp.int32)  # [slot of the first end + number, world] its slot; the same of:
     own_F: wp.array2d(dtype=mat33)  # its velocity by impulses,
-    own_H: wp.array2d(dtype=mat33)  # and by moments on what hangs on it, whose turn by impulses this is:
+    own_H: wp.array2d(dtype=mat33)  # and by moments on what hangs on it, whose turn by both this is:
     own_K: wp.array2d(dtype=mat33)
-    to_last: wp.array2d(dtype=mat33)  # and its velocity by impulses on a last point that does not yield,
-    from_last: wp.array2d(dtype=mat33)  # and the reverse; what it hands on to the first end:
+    own_M: wp.array2d(dtype=mat33)
+    to_next: wp.array2d(dtype=mat33)  # the velocity of the next one to the first end by impulses on this one,
+    from_next: wp.array2d(dtype=mat33)  # and the reverse;
+    to_last: wp.array2d(dtype=mat33)  # its velocity by impulses on a last point that does not yield,
+    from_last: wp.array2d(dtype=mat33)  # and the reverse; what it hands on to the first end of impulses,
     along_X: wp.array2d(dtype=mat33)
     along_Y: wp.array2d(dtype=mat33)
-    along_P: wp.array2d(dtype=mat33)  # and how it moves with that
+    along_P: wp.array2d(dtype=mat33)  # and how it moves with that;
     along_Q: wp.array2d(dtype=mat33)
+    turned_X: wp.array2d(dtype=mat33)  # the same of moments, and how what hangs on it turns,
+    turned_Y: wp.array2d(dtype=mat33)
+    turned_P: wp.array2d(dtype=mat33)
+    turned_Q: wp.array2d(dtype=mat33)
+    held_X: wp.array2d(dtype=mat33)  # and of impulses where the last point stays
+    held_Y: wp.array2d(dtype=mat33)
+    held_P: wp.array2d(dtype=mat33)
+    held_Q: wp.array2d(dtype=mat33)
     free: wp.array2d(dtype=vec3)  # [slot, world] by how much it changes its velocity where neither links nor rows do
-    mob: wp.array2d(dtype=real)  # [points_most · (points_most · rope + row) + column, world] ℓ of the points of a rope
-    touch_delta: wp.array2d(dtype=real)  # [points_most · rope + …, world] Δ
+    touch_delta: wp.array2d(dtype=real)  # [3 · (slot of the first end + number) + axis, world] Δ of the inertia of such points,
+    touch_L: wp.array2d(dtype=real)  # [6 · that + column, world] L and U, by the columns of the point before and its own
+    touch_U: wp.array2d(dtype=real)
     touch_rows: wp.array2d(dtype=real)  # [number of the closure, world] see `engine.tree.ropes.AIMS`
     touch_push: wp.array2d(dtype=mat33)  # [closure, world] along which its rows push, as columns, times coefficients of friction
-    touch_J: wp.array2d(dtype=real)  # [points_most · (2 · (3 · closure + row) + side) + …, world] what rows do to speeds of both ropes' points
-    touch_R: wp.array2d(dtype=real)  # and what they feel of these
+    touch_J: wp.array2d(dtype=real)  # [36 · closure + 12 · row + 3 · point + axis, world] of the velocities of its points
     strikes: wp.array(dtype=wp.int32)  # [world] 1 where points come in that are to be stopped
     open: wp.array(dtype=real)  # [world] m, by which elements miss their points at most, where poses are closed
 
@@ -389,7 +401,7 @@ def push_points(x: wp.array(dtype=RopedTree), w: int, per: real):
     s = x[0].rope
     t = x[0].tree
     for m in range(x[0].holds, t[0].rope_live[w]):
-        e = t[0].rope_ends[6 * m + 5, w]
+        e = t[0].rope_ends[ENDS_OF * m + 5, w]
         P = touch_impulse(x, m, w, TOUCH_CHANGE) * -per
         if e >= x[0].touch[0].base:
             spread(s[0].work.tie_p, x[0].touch, e - x[0].touch[0].base, P, w)

@@ -18,6 +18,7 @@ from sharnir.engine.rope.kernels import ropes_untouched
 from sharnir.engine.rope.solver import PASSES, TOLERANCE, rope_settings, rope_step, shared
 from sharnir.engine.rope.touch_data import RopeTouch
 from sharnir.engine.sleep import fall_asleep, wake_by_caller
+from sharnir.engine.tree.contact_runtime import ROPE_ENDS
 from sharnir.engine.tree.closures import ROPE, WINCH, Closure, RowTables
 from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.generic import BESIDE, OPTIONS, Given, make_kernel
@@ -201,16 +202,18 @@ def bind_touch(x: Any, t: Any, model: Model, touch: tuple[Any, Any] | None) -> N
     if touch is None:
         return
     x.touch, x.collision = alone(touch[0], RopeTouch, model.device), touch[1]
-    x.rows_most, x.points_most = touch_room(touch[0], model.ropes)
-    fill(x, model, model.ropes.slots, "place_of point_slot own_F own_H own_K to_last from_last along_X along_Y along_P along_Q free")
-    fill(x, model, x.points_most**2 * model.ropes.count, "mob")
-    fill(x, model, x.points_most * model.ropes.count, "touch_delta")
+    x.rows_most, _ = touch_room(touch[0], model.ropes)
+    names = "own_F own_H own_K own_M to_next from_next to_last from_last along_X along_Y along_P along_Q turned_X turned_Y"
+    names += " turned_P turned_Q held_X held_Y held_P held_Q place_of point_slot free"
+    fill(x, model, model.ropes.slots, names)
+    fill(x, model, 3 * model.ropes.slots, "touch_delta")
+    fill(x, model, 18 * model.ropes.slots, "touch_L touch_U")
     fill(x, model, TOUCH_SIZE * x.rows_most, "touch_rows")
     fill(x, model, x.rows_most, "touch_push")
-    fill(x, model, 6 * x.points_most * x.rows_most, "touch_J touch_R")
-    t.rope_most = model.ropes.count
+    fill(x, model, 36 * x.rows_most, "touch_J")
+    t.rope_most, t.rope_first = model.ropes.count, model.ropes.table.first
     fill(t, model, None, "rope_live")
-    fill(t, model, 6 * x.rows_most, "rope_ends")
+    fill(t, model, ROPE_ENDS * x.rows_most, "rope_ends")
     fill(t, model, model.ropes.count, "rope_width")
 
 

@@ -3,8 +3,8 @@
 Points of contact are rows among those of bodies (`engine.tree.ropes.TouchRow`), solved with these by the one law of contact
 (`contact.cones`): so ropes meet shapes that rest, are driven or yield, ropes, and themselves. What holds ropes beside their first
 ends are such rows, too. Impulses of rows move the links they act on, the link of a rope's first end by what the rope hands on,
-and the rope: its points on which rows act have, while links stay, the mobility S = ℓ Δ ℓᵀ along the rope. To the solver they are
-speeds of a further link with Δ as its response, of which a row along e at a point has J = ℓᵀ e.
+and the rope: its points on which rows act have, while links stay, the mobility S along the rope. To the solver they are
+speeds of a further link, with S⁻¹ as its inertia.
 
 The law asks for the speed u at the end of a step, against the surface by its normal n₁ there; the impulse P acts along the mean n̄
 of the normals at start and end, so that what slides around a drum does no work across it. It is held where it ends no farther
@@ -27,6 +27,7 @@ from sharnir.engine.direct.roped_data import (
     TOUCH_FROM,
     TOUCH_NOW,
     TOUCH_ROW,
+    ENDS_OF,
     end_com,
     lack,
     mean_com,
@@ -56,8 +57,9 @@ from sharnir.model.model import FIXED
 IS_TOUCH, IS_HOLD = wp.constant(TOUCH), wp.constant(HOLD)
 SMALL = wp.constant(real(5.0e-5))  # m: gaps and overlaps up to this are closed by speeds,
 FOLLOWS = wp.constant(real(0.1))  # so much of them in a step
-LITTLE = wp.constant(real(1.0e-10))  # of a point's mobility: what is left by rounding
-SOFT = wp.constant(real(1.0e-8))  # of it: what each point yields by itself
+LITTLE = wp.constant(real(1.0e-14))  # of a point's mobility: what is left by rounding
+SOFT = wp.constant(real(1.0e-9))  # of it: what each point yields by itself
+LEAST = wp.constant(real(1.0e-30))
 LANDS = wp.constant(real(0.01))  # m/s: a point that comes in faster lands
 SLOW = wp.constant(real(1.0e-6))  # m/s: friction that drives a point slower than this is let
 NEARLY = wp.constant(real(0.25))  # of its radius: a rope that is as near may touch in the step
@@ -96,8 +98,8 @@ def find_contacts(x: wp.array(dtype=RopedTree), w: int):
         x[0].place_of[i, w] = -1
     for n in range(x[0].holds):
         k = x[0].hold_rope[n]
-        note_row(x, live, w, int(IS_HOLD), first_link(x, k), x[0].hold_link[n], k, -1, -1 - n)
-        x[0].place_of[hold_slot(x, n, w), w] = 0
+        note_row(x, live, w, int(IS_HOLD), first_link(x, k), x[0].hold_link[n], k, -1 - n)
+        note_point(x, live, w, hold_slot(x, n, w))
         live = live + 1
     for m in range(c[0].live[w]):
         e = c[0].entry[m, w]
@@ -108,44 +110,56 @@ def find_contacts(x: wp.array(dtype=RopedTree), w: int):
                 b = c[0].pair_b[p, w]
                 ka = c[0].rope_of[a]
                 kb = c[0].rope_of[b]
-                mark_points(x, a, w)
-                mark_points(x, b, w)
-                other = wp.where(ka == kb, -1, ka)
-                note_row(x, live, w, int(IS_TOUCH), first_link(x, kb), first_link(x, ka), kb, other, e)
+                note_row(x, live, w, int(IS_TOUCH), first_link(x, kb), first_link(x, ka), kb, e)
+                note_point(x, live, w, b)
+                note_point(x, live, w, b + 1)
+                note_point(x, live, w, a)
+                note_point(x, live, w, a + 1)
             else:
                 i = e / MOST
                 k = c[0].rope_of[i]
-                x[0].place_of[i, w] = 0
                 b = x[0].collision[0].shapes.body[c[0].shape[e, w]]
-                note_row(x, live, w, int(IS_TOUCH), first_link(x, k), x[0].link_of[b], k, -1, e)
+                note_row(x, live, w, int(IS_TOUCH), first_link(x, k), x[0].link_of[b], k, e)
+                note_point(x, live, w, i)
             live = live + 1
     t[0].rope_live[w] = live
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
+        top = first + s[0].state.segments[k, w]
         n = int(0)
-        for i in range(first, first + s[0].state.segments[k, w] + 1):
-            if x[0].place_of[i, w] == 0:
+        for back in range(top - first + 1):
+            i = top - back
+            if x[0].place_of[i, w] >= 0:
                 x[0].place_of[i, w] = n
                 x[0].point_slot[first + n, w] = i
                 n = n + 1
         t[0].rope_width[k, w] = 3 * n
+    for m in range(live):
+        for point in range(t[0].rope_ends[ENDS_OF * m + 4, w]):
+            at = ENDS_OF * m + 10 + point
+            t[0].rope_ends[at, w] = x[0].place_of[t[0].rope_ends[at, w], w]
 
 
 @wp.func
-def mark_points(x: wp.array(dtype=RopedTree), i: int, w: int):
-    x[0].place_of[i, w] = 0
-    x[0].place_of[i + 1, w] = 0
-
-
-@wp.func
-def note_row(x: wp.array(dtype=RopedTree), m: int, w: int, kind: int, a: int, b: int, ka: int, kb: int, item: int):
+def note_point(x: wp.array(dtype=RopedTree), m: int, w: int, i: int):
+    """A point on which a row acts."""
     t = x[0].tree
-    t[0].rope_ends[6 * m, w] = kind
-    t[0].rope_ends[6 * m + 1, w] = a
-    t[0].rope_ends[6 * m + 2, w] = b
-    t[0].rope_ends[6 * m + 3, w] = ka
-    t[0].rope_ends[6 * m + 4, w] = kb
-    t[0].rope_ends[6 * m + 5, w] = item
+    n = t[0].rope_ends[ENDS_OF * m + 4, w]
+    t[0].rope_ends[ENDS_OF * m + 6 + n, w] = x[0].touch[0].rope_of[i]
+    t[0].rope_ends[ENDS_OF * m + 10 + n, w] = i
+    t[0].rope_ends[ENDS_OF * m + 4, w] = n + 1
+    x[0].place_of[i, w] = 0
+
+
+@wp.func
+def note_row(x: wp.array(dtype=RopedTree), m: int, w: int, kind: int, a: int, b: int, k: int, item: int):
+    t = x[0].tree
+    t[0].rope_ends[ENDS_OF * m, w] = kind
+    t[0].rope_ends[ENDS_OF * m + 1, w] = a
+    t[0].rope_ends[ENDS_OF * m + 2, w] = b
+    t[0].rope_ends[ENDS_OF * m + 3, w] = k
+    t[0].rope_ends[ENDS_OF * m + 4, w] = 0
+    t[0].rope_ends[ENDS_OF * m + 5, w] = item
 
 
 @wp.func
@@ -221,7 +235,7 @@ def begin_contacts(x: wp.array(dtype=RopedTree), w: int):
     h = s[0].h[w]
     part = h / s[0].settings.dt[0]
     for m in range(t[0].rope_live[w]):
-        e = t[0].rope_ends[6 * m + 5, w]
+        e = t[0].rope_ends[ENDS_OF * m + 5, w]
         for k in range(3):
             x[0].touch_rows[TOUCH_ROW * m + TOUCH_FROM + k, w] = real(0.0)
         if e >= 0:
@@ -317,7 +331,7 @@ def look_at_ends(x: wp.array(dtype=RopedTree), w: int):
     t = x[0].tree
     c = x[0].touch
     for m in range(x[0].holds, t[0].rope_live[w]):
-        e = t[0].rope_ends[6 * m + 5, w]
+        e = t[0].rope_ends[ENDS_OF * m + 5, w]
         if e >= c[0].base:
             pair_gap(s, c, e - c[0].base, w)
         else:
@@ -373,7 +387,7 @@ def press_points(x: wp.array(dtype=RopedTree), w: int):
     c = x[0].touch
     scale = real(0.25) * s[0].h[w]
     for m in range(x[0].holds, t[0].rope_live[w]):
-        e = t[0].rope_ends[6 * m + 5, w]
+        e = t[0].rope_ends[ENDS_OF * m + 5, w]
         axes = push_axes(x, e, w)
         mu = friction_of(x, e, w)
         x[0].touch_push[m, w] = wp.matrix_from_cols(
@@ -403,9 +417,9 @@ def press_links(x: wp.array(dtype=RopedTree), w: int):
     c = x[0].touch
     scale = real(0.25) * x[0].rope[0].h[w]
     for m in range(x[0].holds, t[0].rope_live[w]):
-        e = t[0].rope_ends[6 * m + 5, w]
+        e = t[0].rope_ends[ENDS_OF * m + 5, w]
         if e < c[0].base:
-            b = t[0].rope_ends[6 * m + 2, w]
+            b = t[0].rope_ends[ENDS_OF * m + 2, w]
             f = c[0].impulse[e, w] * scale
             if b >= 0:
                 lack(x, b, w, f, wp.cross(mean_com(x, b, w) + mean_arm(x, e, w), f))
@@ -415,138 +429,208 @@ def press_links(x: wp.array(dtype=RopedTree), w: int):
 
 
 @wp.func
+def carry_on(x: wp.array(dtype=RopedTree), at: int, w: int, h: Along) -> Along:
+    """What a point hands on that acts on another one, nearer to the first end, at its slot: at that end."""
+    out = Along()
+    out.X = x[0].along_X[at, w] * h.X + x[0].turned_X[at, w] * h.Y
+    out.Y = x[0].along_Y[at, w] * h.X + x[0].turned_Y[at, w] * h.Y
+    out.P = h.P * x[0].along_P[at, w] + h.Q * x[0].turned_P[at, w]
+    out.Q = h.P * x[0].along_Q[at, w] + h.Q * x[0].turned_Q[at, w]
+    return out
+
+
+@wp.func
+def through(x: wp.array(dtype=RopedTree), at: int, w: int, one: Along, two: Along) -> mat33:
+    """What the second moves the first by, beyond such a point."""
+    felt = one.P * x[0].own_F[at, w] + one.Q * x[0].own_K[at, w]
+    turned = one.P * x[0].own_H[at, w] + one.Q * x[0].own_M[at, w]
+    return felt * two.X + turned * two.Y
+
+
+@wp.func
 def find_mobility(x: wp.array(dtype=RopedTree), k: int, w: int):
-    """S of the points of rope k on which rows act, and what they hand on to its first end."""
+    """S⁻¹ = L Δ⁻¹ U of the points of rope k on which rows act, and what they hand on to its first end.
+
+    Along a rope that does not bend all that a point does to those beyond another one is by the velocity of that: S⁻¹ is
+    block-tridiagonal. Points are numbered from the last end on.
+    """
     s = x[0].rope
     first = s[0].ropes.first[k]
     n = x[0].tree[0].rope_width[k, w] / 3
-    last = first + s[0].state.segments[k, w]
-    drives = s[0].ropes.kind[2 * k + 1] == DRIVEN
-    for b in range(n + int(drives)):
-        top = int(last)
-        if b < n:
-            top = x[0].point_slot[first + b, w]
+    unit = wp.identity(n=3, dtype=real)
+    for number in range(n):
+        q = n - 1 - number
+        at = first + q
+        top = x[0].point_slot[at, w]
+        stop = int(first - 1)
+        if number > 0:
+            stop = x[0].point_slot[at + 1, w]
         own = at_last()
         turn = Along()
-        turn.Y = wp.identity(n=3, dtype=real)
-        turn.Q = turn.Y
+        turn.Y = unit
+        turn.Q = unit
         F = mat33(real(0.0))
         H = mat33(real(0.0))
         K = mat33(real(0.0))
-        next = int(b - 1)
-        for back in range(top - first + 1):
+        M = mat33(real(0.0))
+        for back in range(top - stop):
             j = top - back
-            if next >= 0:
-                if x[0].point_slot[first + next, w] == j:
-                    F_next = x[0].own_F[first + next, w]
-                    there = F_next * own.X + x[0].own_H[first + next, w] * own.Y
-                    here = own.P * F_next + own.Q * x[0].own_K[first + next, w]
-                    if b < n:
-                        put_block(x, k, next, b, there, w)
-                        put_block(x, k, b, next, here, w)
-                    else:
-                        x[0].to_last[first + next, w] = there
-                        x[0].from_last[first + next, w] = here
-                    next = next - 1
-            if b < n:
-                QU = own.Q * s[0].work.U[j, w]
-                F = F + QU * own.Y
-                H = H + QU * turn.Y
-                K = K + turn.Q * (s[0].work.U[j, w] * own.Y)
-                turn = across(s, turn, j, w)
+            U = s[0].work.U[j, w]
+            F = F + own.Q * U * own.Y
+            H = H + own.Q * U * turn.Y
+            K = K + turn.Q * U * own.Y
+            M = M + turn.Q * U * turn.Y
             own = across(s, own, j, w)
+            turn = across(s, turn, j, w)
             if j > first:
-                if b < n:
-                    F = F + share_element(s, own, own, j, w)
-                    H = H + share_element(s, own, turn, j, w)
-                    K = K + share_element(s, turn, own, j, w)
-                    turn = back_along(s, turn, j, w)
+                F = F + share_element(s, own, own, j, w)
+                H = H + share_element(s, own, turn, j, w)
+                K = K + share_element(s, turn, own, j, w)
+                M = M + share_element(s, turn, turn, j, w)
                 own = back_along(s, own, j, w)
-        if b < n:
-            x[0].own_F[first + b, w] = F
-            x[0].own_H[first + b, w] = H
-            x[0].own_K[first + b, w] = K
-            put_block(x, k, b, b, F, w)
-            x[0].along_X[first + b, w] = own.X
-            x[0].along_Y[first + b, w] = own.Y
-            x[0].along_P[first + b, w] = own.P
-            x[0].along_Q[first + b, w] = own.Q
-        else:
-            hold_last(x, k, w, own)
-    if s[0].ropes.kind[2 * k] == UNHELD:
-        free = wp.inverse(s[0].work.Z_A[k, w])
-        for a in range(n):
-            for o in range(n):
-                add_block(x, k, a, o, x[0].along_P[first + a, w] * free * x[0].along_X[first + o, w], w)
+                turn = back_along(s, turn, j, w)
+        if number > 0:
+            x[0].to_next[at, w] = x[0].own_F[at + 1, w] * own.X + x[0].own_H[at + 1, w] * own.Y
+            x[0].from_next[at, w] = own.P * x[0].own_F[at + 1, w] + own.Q * x[0].own_K[at + 1, w]
+            F = F + through(x, at + 1, w, own, own)
+            H = H + through(x, at + 1, w, own, turn)
+            K = K + through(x, at + 1, w, turn, own)
+            M = M + through(x, at + 1, w, turn, turn)
+            own = carry_on(x, at + 1, w, own)
+            turn = carry_on(x, at + 1, w, turn)
+        elif s[0].ropes.kind[2 * k] == UNHELD:
+            free = wp.inverse(s[0].work.Z_A[k, w])
+            F = F + own.P * free * own.X
+            H = H + own.P * free * turn.X
+            K = K + turn.P * free * own.X
+            M = M + turn.P * free * turn.X
+        x[0].own_F[at, w] = F
+        x[0].own_H[at, w] = H
+        x[0].own_K[at, w] = K
+        x[0].own_M[at, w] = M
+        x[0].along_X[at, w] = own.X
+        x[0].along_Y[at, w] = own.Y
+        x[0].along_P[at, w] = own.P
+        x[0].along_Q[at, w] = own.Q
+        x[0].turned_X[at, w] = turn.X
+        x[0].turned_Y[at, w] = turn.Y
+        x[0].turned_P[at, w] = turn.P
+        x[0].turned_Q[at, w] = turn.Q
     factor_mobility(x, k, w)
 
 
 @wp.func
-def put_block(x: wp.array(dtype=RopedTree), k: int, a: int, o: int, G: mat33, w: int):
-    """The velocity of a point by impulses at another one."""
-    size = x[0].points_most
-    for r in range(9):
-        x[0].mob[size * (size * k + 3 * a + r / 3) + 3 * o + r % 3, w] = G[r / 3, r % 3]
-
-
-@wp.func
-def add_block(x: wp.array(dtype=RopedTree), k: int, a: int, o: int, G: mat33, w: int):
-    size = x[0].points_most
-    for r in range(9):
-        at = size * (size * k + 3 * a + r / 3) + 3 * o + r % 3
-        x[0].mob[at, w] = x[0].mob[at, w] + G[r / 3, r % 3]
-
-
-@wp.func
-def hold_last(x: wp.array(dtype=RopedTree), k: int, w: int, last: Along):
-    """A last point that does not yield pushes back what other points do to it."""
-    first = x[0].rope[0].ropes.first[k]
-    n = x[0].tree[0].rope_width[k, w] / 3
-    G = x[0].rope[0].work.G[k, w]
-    for a in range(n):
-        to = x[0].to_last[first + a, w] * G
-        back = G * x[0].from_last[first + a, w]
-        x[0].along_P[first + a, w] = x[0].along_P[first + a, w] - to * last.P
-        x[0].along_Q[first + a, w] = x[0].along_Q[first + a, w] - to * last.Q
-        x[0].along_X[first + a, w] = x[0].along_X[first + a, w] - last.X * back
-        x[0].along_Y[first + a, w] = x[0].along_Y[first + a, w] - last.Y * back
-        for o in range(n):
-            add_block(x, k, a, o, -(to * x[0].from_last[first + o, w]), w)
+def softened(G: mat33) -> mat33:
+    return G + wp.identity(n=3, dtype=real) * (SOFT * wp.trace(G) + LEAST)
 
 
 @wp.func
 def factor_mobility(x: wp.array(dtype=RopedTree), k: int, w: int):
-    """S = L Δ U in place, L and U with unit diagonals."""
-    first = x[0].rope[0].ropes.first[k]
-    n = x[0].tree[0].rope_width[k, w]
-    size = x[0].points_most
-    base = size * size * k
+    """The factors of S⁻¹, point by point from the last end on; a last point that does not yield is one more, which stays."""
+    s = x[0].rope
+    first = s[0].ropes.first[k]
+    n = x[0].tree[0].rope_width[k, w] / 3
+    excess = mat33(real(0.0))
+    if s[0].ropes.kind[2 * k + 1] == DRIVEN:
+        excess = hold_last(x, k, w)
+    for q in range(n):
+        at = first + q
+        Q = softened(x[0].own_F[at, w])
+        up = mat33(real(0.0))
+        down = mat33(real(0.0))
+        if q < n - 1:
+            next = wp.inverse(softened(x[0].own_F[at + 1, w]))
+            down = next * x[0].to_next[at, w]
+            up = x[0].from_next[at, w] * next
+            Q = softened(x[0].own_F[at, w] - up * x[0].to_next[at, w])
+            Q = Q + wp.identity(n=3, dtype=real) * (SOFT * wp.trace(x[0].own_F[at, w]))
+        inverse = wp.inverse(Q)
+        D = wp.inverse(inverse + excess)
+        if q == 0 and s[0].ropes.kind[2 * k + 1] != DRIVEN:
+            D = Q
+        # D = u δ l, u and l with unit diagonals
+        least = LITTLE * wp.abs(wp.trace(D)) + LEAST
+        d2 = wp.max(D[2, 2], least)
+        u02 = D[0, 2] / d2
+        u12 = D[1, 2] / d2
+        l20 = D[2, 0] / d2
+        l21 = D[2, 1] / d2
+        d1 = wp.max(D[1, 1] - u12 * l21 * d2, least)
+        u01 = (D[0, 1] - u02 * l21 * d2) / d1
+        l10 = (D[1, 0] - u12 * l20 * d2) / d1
+        d0 = wp.max(D[0, 0] - u01 * l10 * d1 - u02 * l20 * d2, least)
+        zero = real(0.0)
+        one = real(1.0)
+        l_inverse = mat33(one, zero, zero, -l10, one, zero, l10 * l21 - l20, -l21, one)
+        u_inverse = mat33(one, -u01, u01 * u12 - u02, zero, one, -u12, zero, zero, one)
+        x[0].touch_delta[3 * at, w] = d0
+        x[0].touch_delta[3 * at + 1, w] = d1
+        x[0].touch_delta[3 * at + 2, w] = d2
+        for r in range(3):
+            for c in range(3):
+                x[0].touch_L[6 * (3 * at + r) + 3 + c, w] = l_inverse[r, c]
+                x[0].touch_U[6 * (3 * at + r) + 3 + c, w] = u_inverse[c, r]
+        if q < n - 1:
+            low = -(down * inverse * D) * l_inverse
+            high = -(u_inverse * (D * inverse * up))
+            for r in range(3):
+                for c in range(3):
+                    x[0].touch_L[6 * (3 * at + 3 + r) + c, w] = low[r, c]
+                    x[0].touch_U[6 * (3 * at + 3 + r) + c, w] = high[c, r]
+            excess = down * inverse * D * excess * up
+
+
+@wp.func
+def hold_last(x: wp.array(dtype=RopedTree), k: int, w: int) -> mat33:
+    """A last point that does not yield pushes back what other points do to it; returns what that adds to S⁻¹ of the first."""
+    s = x[0].rope
+    first = s[0].ropes.first[k]
+    n = x[0].tree[0].rope_width[k, w] / 3
+    last = first + s[0].state.segments[k, w]
+    own = at_last()
+    F = mat33(real(0.0))
+    next = int(0)
+    to = mat33(real(0.0))
+    back_to = mat33(real(0.0))
+    F_last = mat33(real(0.0))
+    for back in range(last - first + 1):
+        j = last - back
+        if next < n:
+            at = first + next
+            if x[0].point_slot[at, w] == j:
+                x[0].to_last[at, w] = x[0].own_F[at, w] * own.X + x[0].own_H[at, w] * own.Y
+                x[0].from_last[at, w] = own.P * x[0].own_F[at, w] + own.Q * x[0].own_K[at, w]
+                if next == 0:
+                    to = x[0].to_last[at, w]
+                    back_to = x[0].from_last[at, w]
+                    F_last = F + through(x, at, w, own, own)
+                next = next + 1
+        F = F + own.Q * s[0].work.U[j, w] * own.Y
+        own = across(s, own, j, w)
+        if j > first:
+            F = F + share_element(s, own, own, j, w)
+            own = back_along(s, own, j, w)
+    G = s[0].work.G[k, w]
     for a in range(n):
-        at = base + size * a + a
-        x[0].mob[at, w] = x[0].mob[at, w] * (real(1.0) + SOFT) + SOFT * wp.trace(x[0].own_F[first + a / 3, w])
-    for a in range(n):
-        row = base + size * a
-        whole = x[0].mob[row + a, w]
-        left = real(whole)
-        for o in range(a):
-            other = base + size * o
-            low = x[0].mob[row + o, w]
-            high = x[0].mob[other + a, w]
-            for r in range(o):
-                delta = x[0].touch_delta[size * k + r, w]
-                low = low - x[0].mob[row + r, w] * delta * x[0].mob[base + size * r + o, w]
-                high = high - x[0].mob[other + r, w] * delta * x[0].mob[base + size * r + a, w]
-            delta = x[0].touch_delta[size * k + o, w]
-            by = real(0.0)
-            if delta > real(0.0):
-                by = real(1.0) / delta
-            x[0].mob[row + o, w] = low * by
-            x[0].mob[other + a, w] = high * by
-            left = left - low * high * by
-        if left <= LITTLE * whole:
-            left = real(0.0)
-        x[0].touch_delta[size * k + a, w] = left
-        x[0].mob[row + a, w] = real(1.0)
+        at = first + a
+        by = x[0].to_last[at, w] * G
+        felt = G * x[0].from_last[at, w]
+        x[0].held_P[at, w] = x[0].along_P[at, w] - by * own.P
+        x[0].held_Q[at, w] = x[0].along_Q[at, w] - by * own.Q
+        x[0].held_X[at, w] = x[0].along_X[at, w] - own.X * felt
+        x[0].held_Y[at, w] = x[0].along_Y[at, w] - own.Y * felt
+    if n > 0:
+        inverse = wp.inverse(softened(x[0].own_F[first, w]))
+        Q = softened(F_last - back_to * inverse * to)
+        Q = Q + wp.identity(n=3, dtype=real) * (SOFT * wp.trace(F_last))
+        for a in range(n):
+            at = first + a
+            x[0].along_P[at, w] = x[0].held_P[at, w]
+            x[0].along_Q[at, w] = x[0].held_Q[at, w]
+            x[0].along_X[at, w] = x[0].held_X[at, w]
+            x[0].along_Y[at, w] = x[0].held_Y[at, w]
+        return inverse * to * wp.inverse(Q) * back_to * inverse
+    return mat33(real(0.0))
 
 
 @wp.func
@@ -562,36 +646,25 @@ def find_gains(x: wp.array(dtype=RopedTree), k: int, w: int):
 def clear_row(x: wp.array(dtype=RopedTree), m: int, w: int):
     for n in range(36):
         x[0].touch_rows[TOUCH_ROW * m + n, w] = real(0.0)
-    for n in range(6 * x[0].points_most):
-        x[0].touch_J[6 * x[0].points_most * m + n, w] = real(0.0)
-        x[0].touch_R[6 * x[0].points_most * m + n, w] = real(0.0)
 
 
 @wp.func
-def add_point(x: wp.array(dtype=RopedTree), m: int, side: int, i: int, by: real, axes: mat33, arm: vec3, w: int):
-    """What rows along some axes have at a point of a rope, times `by`; `arm`: of its first end, from the origin of its link."""
-    s = x[0].rope
+def add_point(x: wp.array(dtype=RopedTree), m: int, side: int, place: int, i: int, by: real, axes: mat33, arm: vec3, w: int):
+    """What rows along some axes have at a point of a rope, times `by`; `arm`: of its first end, from the origin of its link;
+    `place`: which of the points on which the row acts.
+    """
     k = x[0].touch[0].rope_of[i]
-    first = s[0].ropes.first[k]
-    b = x[0].place_of[i, w]
-    size = x[0].points_most
-    base = size * size * k
-    l = x[0].along_X[first + b, w] * axes * by
-    n = x[0].along_Y[first + b, w] * axes * by
+    at = x[0].rope[0].ropes.first[k] + x[0].place_of[i, w]
+    l = x[0].along_X[at, w] * axes * by
+    n = x[0].along_Y[at, w] * axes * by
     for row in range(3):
         f = vec3(l[0, row], l[1, row], l[2, row])
         g = vec3(n[0, row], n[1, row], n[2, row]) + wp.cross(arm, f)
-        at = TOUCH_ROW * m + 12 * row + 6 * side
+        to = TOUCH_ROW * m + 12 * row + 6 * side
         for r in range(3):
-            x[0].touch_rows[at + r, w] = x[0].touch_rows[at + r, w] + f[r]
-            x[0].touch_rows[at + 3 + r, w] = x[0].touch_rows[at + 3 + r, w] + g[r]
-        of = size * (2 * (3 * m + row) + side)
-        for r in range(3):
-            y = axes[r, row] * by
-            own = 3 * b + r
-            for o in range(own + 1):
-                x[0].touch_J[of + o, w] = x[0].touch_J[of + o, w] + x[0].mob[base + size * o + own, w] * y
-                x[0].touch_R[of + o, w] = x[0].touch_R[of + o, w] + x[0].mob[base + size * own + o, w] * y
+            x[0].touch_rows[to + r, w] = x[0].touch_rows[to + r, w] + f[r]
+            x[0].touch_rows[to + 3 + r, w] = x[0].touch_rows[to + 3 + r, w] + g[r]
+            x[0].touch_J[36 * m + 12 * row + 3 * place + r, w] = axes[r, row] * by
 
 
 @wp.func
@@ -639,12 +712,12 @@ def touch_rows(x: wp.array(dtype=RopedTree), w: int, anew: bool, stands: bool):
         return
     for m in range(t[0].rope_live[w]):
         clear_row(x, m, w)
-        e = t[0].rope_ends[6 * m + 5, w]
-        b = t[0].rope_ends[6 * m + 2, w]
+        e = t[0].rope_ends[ENDS_OF * m + 5, w]
+        b = t[0].rope_ends[ENDS_OF * m + 2, w]
         if e < 0:
             axes = wp.identity(n=3, dtype=real)
-            k = t[0].rope_ends[6 * m + 3, w]
-            add_point(x, m, 0, hold_slot(x, m, w), real(1.0), axes, first_arm_of(x, k, w, stands), w)
+            k = t[0].rope_ends[ENDS_OF * m + 3, w]
+            add_point(x, m, 0, 0, hold_slot(x, m, w), real(1.0), axes, first_arm_of(x, k, w, stands), w)
             if b >= 0:
                 add_link(x, m, axes, link_com(x, b, w, stands) + hold_arm(x, m, w, False), w)
         elif e >= c[0].base:
@@ -653,18 +726,17 @@ def touch_rows(x: wp.array(dtype=RopedTree), w: int, anew: bool, stands: bool):
             i = c[0].pair_b[p, w]
             kb = c[0].rope_of[i]
             arm = first_arm_of(x, kb, w, stands)
-            add_point(x, m, 0, i, real(1.0) - c[0].pair_t[p, w], axes, arm, w)
-            add_point(x, m, 0, i + 1, c[0].pair_t[p, w], axes, arm, w)
+            add_point(x, m, 0, 0, i, real(1.0) - c[0].pair_t[p, w], axes, arm, w)
+            add_point(x, m, 0, 1, i + 1, c[0].pair_t[p, w], axes, arm, w)
             i = c[0].pair_a[p, w]
             ka = c[0].rope_of[i]
-            side = int(ka != kb)
             arm = first_arm_of(x, ka, w, stands)
-            add_point(x, m, side, i, c[0].pair_s[p, w] - real(1.0), axes, arm, w)
-            add_point(x, m, side, i + 1, -c[0].pair_s[p, w], axes, arm, w)
+            add_point(x, m, 1, 2, i, c[0].pair_s[p, w] - real(1.0), axes, arm, w)
+            add_point(x, m, 1, 3, i + 1, -c[0].pair_s[p, w], axes, arm, w)
         else:
             axes = x[0].touch_push[m, w]
             i = e / MOST
-            add_point(x, m, 0, i, real(1.0), axes, first_arm_of(x, c[0].rope_of[i], w, stands), w)
+            add_point(x, m, 0, 0, i, real(1.0), axes, first_arm_of(x, c[0].rope_of[i], w, stands), w)
             if b >= 0:
                 arm = wp.where(stands, c[0].arm[e, w], mean_arm(x, e, w))
                 add_link(x, m, axes, link_com(x, b, w, stands) + arm, w)
@@ -684,9 +756,9 @@ def ask_contacts(x: wp.array(dtype=RopedTree), w: int):
     t = x[0].tree
     scale = real(0.25) * s[0].h[w]
     for m in range(t[0].rope_live[w]):
-        e = t[0].rope_ends[6 * m + 5, w]
+        e = t[0].rope_ends[ENDS_OF * m + 5, w]
         if e < 0:
-            k = t[0].rope_ends[6 * m + 3, w]
+            k = t[0].rope_ends[ENDS_OF * m + 3, w]
             aim(x, m, w, x[0].free[hold_slot(x, m, w), w] * (scale * real(2.0) * s[0].work.weight[k, w]), real(1.0))
         else:
             u = speed_against(x, e, w, ask_axes(x, e, w), speed_now(x, e, w) + gain_of(x, e, w))
@@ -701,7 +773,7 @@ def judge_friction(x: wp.array(dtype=RopedTree), w: int) -> int:
     c = x[0].touch
     found = int(0)
     for m in range(x[0].holds, t[0].rope_live[w]):
-        e = t[0].rope_ends[6 * m + 5, w]
+        e = t[0].rope_ends[ENDS_OF * m + 5, w]
         if c[0].back[e, w] == 0:
             P = touch_impulse(x, m, w, int(TOUCH_NOW))
             n = c[0].n[e, w]
@@ -729,7 +801,7 @@ def keep_contacts(x: wp.array(dtype=RopedTree), w: int):
         e = c[0].entry[m, w]
         c[0].impulse[e, w] = vec3()
     for m in range(x[0].holds, t[0].rope_live[w]):
-        e = t[0].rope_ends[6 * m + 5, w]
+        e = t[0].rope_ends[ENDS_OF * m + 5, w]
         P = touch_impulse(x, m, w, int(TOUCH_NOW)) * (whole / scale)
         c[0].impulse[e, w] = P
         c[0].centre[e, w] = P
@@ -749,7 +821,7 @@ def strike_points(x: wp.array(dtype=RopedTree), w: int, strikes: bool):
     c = x[0].touch
     scale = real(0.5) * x[0].scaled[w]
     for m in range(x[0].holds, t[0].rope_live[w]):
-        e = t[0].rope_ends[6 * m + 5, w]
+        e = t[0].rope_ends[ENDS_OF * m + 5, w]
         c[0].first_n[e, w] = c[0].n[e, w]
         axes = push_axes(x, e, w)
         mu = friction_of(x, e, w)
@@ -763,8 +835,8 @@ def strike_points(x: wp.array(dtype=RopedTree), w: int, strikes: bool):
         for k in range(3):
             x[0].touch_rows[TOUCH_ROW * m + TOUCH_NOW + k, w] = real(0.0)
             x[0].touch_rows[TOUCH_ROW * m + TOUCH_CHANGE + k, w] = real(0.0)
-        e = t[0].rope_ends[6 * m + 5, w]
-        k = t[0].rope_ends[6 * m + 3, w]
+        e = t[0].rope_ends[ENDS_OF * m + 5, w]
+        k = t[0].rope_ends[ENDS_OF * m + 3, w]
         if e < 0:
             i = hold_slot(x, m, w)
             v = s[0].work.v[i, w] + x[0].free[i, w] - carried_speed(x, i, w)
@@ -785,7 +857,7 @@ def strike_points(x: wp.array(dtype=RopedTree), w: int, strikes: bool):
                 v = s[0].work.v[i, w] + x[0].free[i, w] - carried_speed(x, i, w)
                 v = v - belt_speed(x[0].collision, c[0].shape[e, w], w)
                 b = x[0].collision[0].shapes.body[c[0].shape[e, w]]
-                if t[0].rope_ends[6 * m + 2, w] < 0 and s[0].bodies.motion[b] != FIXED:
+                if t[0].rope_ends[ENDS_OF * m + 2, w] < 0 and s[0].bodies.motion[b] != FIXED:
                     v = v - s[0].body.v[b, w] - wp.cross(s[0].body.w[b, w], c[0].arm[e, w])
             u = wp.transpose(ask_axes(x, e, w)) * v
             mu = friction_of(x, e, w)
@@ -819,7 +891,7 @@ def stand_still(x: wp.array(dtype=RopedTree), w: int):
     for m in range(t[0].rope_live[w]):
         for k in range(3):
             x[0].touch_rows[TOUCH_ROW * m + TOUCH_CHANGE + k, w] = real(0.0)
-        if t[0].rope_ends[6 * m + 5, w] < 0:
+        if t[0].rope_ends[ENDS_OF * m + 5, w] < 0:
             i = hold_slot(x, m, w)
             aim(x, m, w, x[0].free[i, w] * (real(0.5) * x[0].scaled[w]), real(1.0))
         else:

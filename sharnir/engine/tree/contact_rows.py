@@ -502,8 +502,7 @@ USED = {
     "many_of_closure(c)": f"(!by_left && (t_kind[c] == {FRICTION} || t_kind[c] == {LIMIT}) ? 1 "
     ": t_where_start[c + 1] - t_where_start[c])",
     "rows_of(e)": f"({OF_POINT} ? 3 : 1)",
-    "felt_instead(seen)": "seen",
-    "finer": "(x.rope_most > 0 ? real(1e-3) : real(1.0))",
+    "is_paired": "(x.rope_most > 0)",
     "is_loop(r)": "((r) < n_equal)",
     "way_of(i)": "t_way[i]",
     "usual_of(e)": f"({OF_POINT} ? usual_speed : real(0.0))",
@@ -518,10 +517,9 @@ MACROS = (
 )
 
 
-def solver_text(real: str, place: Any, at_response: Any, more: dict[str, str]) -> str:
-    """C++ of the solver, before the program; `place(name)` of row r, `at_response(name, at)` of a number of a response; `more`: instead of
-    what is usual."""
-    used = USED | more | {
+def solver_text(real: str, place: Any, at_response: Any) -> str:
+    """C++ of the solver, before the program; `place(name)` of row r, `at_response(name, at)` of a number of a response."""
+    used = USED | {
         "row_at(r)": "t_y_start[r]",
         "along(at, i)": at_response("J", "(at) + (i)"),
         "left(at, i)": at_response("h", "(at) + (i)"),
@@ -540,8 +538,7 @@ class LawRows(SpeedRows):
         return table_of_world(owner)
 
     def last_head(self, owner: str) -> list[str]:
-        lines = ["const int at_along = at_matrix + 2*n_matrix, at_cone = at_along + "
-                 f"{len(self.of_speeds)}*n_responses;"]
+        lines = ["const int at_along = at_matrix + 2*n_matrix, at_cone = at_along + 2*n_responses;"]
         lines.append(f"const int memory_with_rows = {owner}memory_size_of_world; (void)memory_with_rows;")
         lines.append("const Table element = t_element; const Table sky_first = t_sky_first;")
         lines.append("const Table sky_start = t_sky_start; const Table first_element = t_first_element;")
@@ -561,9 +558,7 @@ class LawRows(SpeedRows):
         return self._place(name, "r")
 
     def solver(self) -> list[str]:
-        return [solver_text(self.tree.real, self.row_place, self._place, self.instead)]
-
-    instead: dict[str, str] = {}
+        return [solver_text(self.tree.real, self.row_place, self._place)]
 
     @staticmethod
     def tolerance() -> str:

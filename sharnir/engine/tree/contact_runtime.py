@@ -61,9 +61,10 @@ def room_of(
     responses = min(18 * paths, rows * numbers)  # of a link at most 3 rows with 6 speeds each
     where = min(6 * paths, closures * numbers)
     more, along = ropes
+    numbers += 12  # of points of ropes
     return {
-        "closures": closures + more, "rows": rows + 3 * more, "paths": paths + more * (2 + min(path, USUAL_PATH)),
-        "responses": responses + 3 * more * (along + numbers), "speeds": speeds + along, "where": where + more * (along + numbers),
+        "closures": closures + more, "rows": rows + 3 * more, "paths": paths + more * (4 + min(path, USUAL_PATH)),
+        "responses": responses + 3 * more * numbers, "speeds": speeds + along, "where": where + more * numbers, "along": along,
     }  # fmt: skip
 
 
@@ -95,9 +96,11 @@ def law_memory(room: dict[str, int], tables: Any) -> int:
     """Numbers of working memory for the rows of laws, beside those of `tables`."""
     rows, speeds, sizes = room["rows"], room["speeds"], tables.sizes()
     work = sum(CLOSURE_WORK.values()) * room["closures"] + len(PER_ROW) * rows
-    seen = len(LawRows.of_speeds) + 1  # those of ropes that touch have one more
+    seen = len(LawRows.of_speeds)
     work += seen * room["responses"] + (len(LawRows.kept) - len(RESPONSES) + seen) * sizes["responses"]
-    return work + cone_memory(rows + sizes["rows"], speeds, own_entries(tables), entries_of(speeds))
+    along = room["along"]
+    own = own_entries(tables) + 7 * along
+    return work + cone_memory(rows + sizes["rows"], speeds, own, entries_of(speeds)) + 2 * own * (along > 0)
 
 
 def own_entries(tables: Any) -> int:
@@ -119,6 +122,8 @@ NAMES = ("kind", "a", "b", "row_start", "path_start", "path", "offset", "y_start
 # which joint speeds rows change, in an order in which the matrix of these (`contact.cones`) has short rows: trees in the order of
 # a walk along what joins them (Cuthill, McKee 1969), from their leaves to their roots
 ORDER = """const int all_links = links + x.rope_most;  // ropes that touch stand behind the links, as free ones
+const auto point_at = [&](int n, int k) { const int m = (int)x.row_numbers.data[(GIVEN_ALL*n + LEVER)*x.row_stride + w*x.row_world];
+return x.rope_ends.data[(ROPE_ENDS*m + 10 + k)*worlds + w]; };
 const auto base_at = [&](int i) { return i < links ? bases[i] : -1; };
 int islands = 0, speeds = 0, at_where = 0, at_sky = 0; t_first_speed[0] = 0;
 for (int i = 0; i < all_links; ++i) { t_width[i] = 0; t_place[i] = -1; t_island[i] = -1; t_way[i] = 0; t_near_start[i] = 0;
@@ -128,7 +133,7 @@ const auto each_pair = [&](int n, const auto& join) { int one = -1, before = -1;
 for (int k = t_path_start[n]; k < t_path_start[n + 1]; ++k) { const int root = t_root[t_path[k]];
 if (one < 0) one = root; else if (root != one && root != before) { before = root; join(one, root); } } };
 for (int n = 0; n < c; ++n) { for (int k = t_path_start[n]; k < t_path_start[n + 1]; ++k)
-t_width[t_path[k]] = wp::max(t_width[t_path[k]], t_speeds[k]);
+t_width[t_path[k]] = t_path[k] < links ? wp::max(t_width[t_path[k]], t_speeds[k]) : x.rope_width.data[(t_path[k] - links)*worlds + w];
 each_pair(n, [&](int one, int two) { ++t_near_start[one]; ++t_near_start[two]; }); }
 { int sum = 0; for (int i = 0; i <= all_links; ++i) { sum += t_near_start[i]; t_near_start[i] = sum; } }
 for (int n = 0; n < c; ++n)
@@ -155,13 +160,15 @@ if (speeds > t_first_speed[islands]) { t_way[islands] = jointed; t_first_speed[+
 // the first speed of what hangs on a link, in `next`
 for (int i = 0; i < all_links; ++i) t_next[i] = t_place[i] >= 0 ? t_place[i] : speeds;
 for (int i = all_links - 1; i >= 0; --i) { int first = t_next[i];
-for (int d = 0; d < t_width[i]; ++d) t_own_first[t_place[i] + d] = first < t_place[i] ? first : t_place[i] + d;
+for (int d = 0; d < t_width[i]; ++d) t_own_first[t_place[i] + d] = i >= links ? t_place[i] + 3*wp::max(0, d/3 - 1)
+: first < t_place[i] ? first : t_place[i] + d;
 if (base_at(i) >= 0) t_next[base_at(i)] = wp::min(t_next[base_at(i)], first); }
 for (int d = 0, at_own = 0; d <= speeds; ++d) { t_own_start[d] = at_own - (d < speeds ? t_own_first[d] : 0);
 if (d < speeds) at_own += d - t_own_first[d] + 1; }
 for (int d = 0; d < speeds; ++d) t_sky_first[d] = t_own_first[d];
 for (int n = 0; n < c; ++n) { t_where_start[n] = at_where; int first = speeds;
-for (int k = t_path_start[n]; k < t_path_start[n + 1]; ++k) { const int place = t_place[t_path[k]];
+for (int k = t_path_start[n]; k < t_path_start[n + 1]; ++k) { int place = t_place[t_path[k]];
+if (t_path[k] >= links) place += 3*point_at(n, k - t_path_start[n]);
 if (t_speeds[k] > 0) first = wp::min(first, place);
 for (int d = 0; d < t_speeds[k]; ++d) t_where[at_where++] = place + d; }
 for (int k = t_where_start[n]; k < at_where; ++k) t_sky_first[t_where[k]] = wp::min(t_sky_first[t_where[k]], first);
@@ -193,7 +200,7 @@ if (fits) for (int d = t_first_speed[i]; d < t_first_speed[i + 1]; ++d) {
 t_sky_start[d] = at_sky - t_sky_first[d]; at_sky += d - t_sky_first[d] + 1; } }"""
 for _name, _number in {
     "CONTACT": CONTACT, "TOUCH": TOUCH, "SWEEPS": SWEEPS, "JOINTED": JOINTED, "NEWTON": NEWTON, "EITHER": EITHER, "PER_SWEEP": PER_SWEEP,
-    "DEAR": DEAR,
+    "DEAR": DEAR, "GIVEN_ALL": sum(PARAMETERS.values()), "LEVER": GIVEN["lever"], "ROPE_ENDS": 14,
 }.items():  # fmt: skip
     ORDER = re.sub(rf"\b{_name}\b", str(_number), ORDER)
 # surfaces that are those of ellipsoids about the cores of points: of an ellipsoid the squares of its half axes, of a rim those
@@ -218,15 +225,16 @@ for (int e = 0; e < 6; ++e) for (int k = 0; k < 3; ++k)
 give(first + e) += squares[k]*squares[k]*turn.data[rows[e]][k]*turn.data[columns[e]][k];
 return real(1.0); }};"""
 # points of contact of ropes and what holds these: on the ropes themselves, whose points are as many speeds each, and on links
+ROPE_ENDS = 14  # numbers of `TreeStep.rope_ends` of a closure
 GATHER_ROPES = f"""for (int m = 0; x.rope_most > 0 && m < x.rope_live.data[w]; ++m) {{
-const auto of_rope = [&](int k) {{ return x.rope_ends.data[(6*m + k)*worlds + w]; }};
+const auto of_rope = [&](int k) {{ return x.rope_ends.data[({ROPE_ENDS}*m + k)*worlds + w]; }};
 const int a = of_rope(1), b = of_rope(2); same = false;
 if (c - equal_closures >= x.most_laws || r - equal + 3 > x.most_rows) {{ ++lost; break; }}
 x.point_of.data[c - equal_closures + x.most_laws*w] = -1; give({GIVEN["on"]}) = real(1.0);
 const int begin = path, room = t_path_start[equal_closures] + x.most_paths; int size = 0;
-for (int side = 3; side < 5; ++side) {{ const int k = of_rope(side); if (k < 0) continue;
-t_path[path] = links + k; t_offset[path] = size; t_speeds[path] = x.rope_width.data[k*worlds + w]; size += t_speeds[path]; ++path; }}
-const auto enter = [&](int k) -> bool {{ if (path >= room - 2) {{ path = begin; ++lost; return false; }}
+for (int point = 0; point < of_rope(4); ++point) {{
+t_path[path] = links + of_rope(6 + point); t_offset[path] = size; t_speeds[path] = 3; size += 3; ++path; }}
+const auto enter = [&](int k) -> bool {{ if (path >= room - 4) {{ path = begin; ++lost; return false; }}
 t_path[path] = k; t_offset[path] = size; t_speeds[path] = speeds_of[kinds[k]]; size += t_speeds[path]; ++path; return true; }};
 int i = a, j = b; bool fits = true;
 while (fits && i != j) {{ const int k = wp::max(i, j); fits = enter(k); if (i == k) i = bases[i]; else j = bases[j]; }}

@@ -255,8 +255,6 @@ class RopedLawRows(EndRows, LawRows):
 
     kinds = WITH_LAWS | {ROPE: PrincipalRopeEnd(), WINCH: WinchRow(), TOUCH: TouchRow(), HOLD: HoldRow()}
     own = False
-    of_speeds = ("J", "h", "R")
-    instead = {"felt_instead(seen)": "(x.rope_most > 0 ? &number(at_along + 2*n_responses) : seen)"}
 
     def touch_number(self, c: Any, n: int) -> Any:
         """A number of a closure of ropes that touch."""
@@ -287,22 +285,20 @@ for (int k = 0; k < t_width[links + rope]; ++k) {{ const int d = t_place[links +
 
     def begin_carrying(self) -> None:
         super().begin_carrying()
-        self._of_points("cone_delta(d) = both.touch_delta.data[(both.points_most*rope + k)*worlds + w];")
+        self.program.forget("""if (n_rows > n_equal && x.rope_most > 0) { const int rows = n_rows, speeds = n_speeds;
+for (int k = 0; k < own_start[speeds]; ++k) cone_gain_up(k) = cone_gain(k); }""")
+        self._of_points("""const int at = (3*x.rope_first.data[rope] + k)*worlds + w; cone_delta(d) = both.touch_delta.data[at];
+for (int c = own_first[d]; c < d; ++c) { const int other = (6*(3*x.rope_first.data[rope] + k) + c - d + k%3 + 3)*worlds + w;
+cone_gain(own_start[d] + c) = both.touch_L.data[other]; cone_gain_up(own_start[d] + c) = both.touch_U.data[other]; }""")
 
     def carry_bounded(self, c: Any) -> None:
         super().carry_bounded(c)
-        at = "t_y_start[r + row] + t_offset[k] + j"
-        J, h, R = (self._place(name, at) for name in ("J", "h", "R"))
-        own_J, own_h, own_R = (self._place(name, "at") for name in ("J", "h", "R"))
-        self.program.forget(f"""if (c >= n_equal_closures && x.rope_most > 0)
-for (int at = t_y_start[t_row_start[c]]; at < t_y_start[t_row_start[c + 1]]; ++at) {own_R} = by_left ? {own_h} : {own_J};""")
+        J = self._place("J", "t_y_start[r + row] + t_offset[k] + j")
         self.program.forget(f"""if (c >= n_equal_closures && (t_kind[c] == {TOUCH} || t_kind[c] == {HOLD})) {{
 const int m = (int)given({self.given["lever"]}), r = t_row_start[c];
-for (int k = t_path_start[c]; k < t_path_start[c + 1]; ++k) if (t_path[k] >= links) {{
-const int side = t_path[k] - links == x.rope_ends.data[(6*m + 3)*worlds + w] ? 0 : 1;
-for (int row = 0; row < 3; ++row) for (int j = 0; j < t_speeds[k]; ++j) {{
-const int at = (both.points_most*(2*(3*m + row) + side) + j)*worlds + w; const real y = both.touch_J.data[at];
-if (by_left) {h} = y; else {J} = y; {R} = both.touch_R.data[at]; }} }} }}""")
+for (int k = t_path_start[c]; k < t_path_start[c + 1]; ++k) if (t_path[k] >= links)
+for (int row = 0; row < 3; ++row) for (int j = 0; j < 3; ++j)
+{J} = both.touch_J.data[(36*m + 12*row + 3*(k - t_path_start[c]) + j)*worlds + w]; }}""")
 
     def answer_along_speeds(self) -> None:
         self._of_points("cone_eta(d) = real(0.0);")

@@ -235,7 +235,9 @@ class TreeStep:
     going_on: wp.array(dtype=wp.int32)  # [1] 1: the call was begun by another launch
     rope_most: wp.int32  # ropes, where these touch (`direct.roped_touch`); else 0
     rope_live: wp.array(dtype=wp.int32)  # [world] closures of theirs in this step: points of contact and what holds ropes
-    rope_ends: wp.array2d(dtype=wp.int32)  # [6 · closure + …, world] kind, links a and b, ropes a and b or −1, item
+    rope_ends: wp.array2d(dtype=wp.int32)  # [14 · closure + …, world] kind, links a and b, rope, number of points, item; the
+    # rope of each point, up to four, and its number there
+    rope_first: wp.array(dtype=wp.int32)  # [rope] its first slot
     rope_width: wp.array2d(dtype=wp.int32)  # [rope, world] speeds of its points on which these act
 
 
