@@ -166,6 +166,7 @@ EVERY_ROW = "#define every_row(e, r) for (int e = from; e < to; ++e) for (int r 
 SOLVER = r"""
 #ifndef is_paired
 #define is_paired false
+#define own_weight(e) real(0.0)
 #endif
 const bool paired = is_paired;  // M is not symmetric
 const real finer = paired ? real(<FINER_PAIRED>) : real(1.0);
@@ -389,7 +390,7 @@ const auto weigh = [&]() apart { for (int e = from; e < to; ++e) { const int r =
 const auto where = where_of(e);
 real w = real(0.0);
 if (many_seen(e) < size) { const real by = along(row_at(r), 0); w = by*by*cone_delta(where[0]);  // as with its base at rest
-cone_weight(r) = w > real(0.0) ? w : real(1.0); continue; }
+w = wp::max(w, own_weight(e)); cone_weight(r) = w > real(0.0) ? w : real(1.0); continue; }
 for (int k = 0; k < rs; ++k) { real x = real(0.0), y = real(0.0), z = real(0.0); const int at = row_at(r + k);
 const int at_1 = row_at(r + rs/2), at_2 = row_at(r + rs - 1);
 for (int i = 0; i < size; ++i) { const real by = left(at, i)*cone_delta(where[i]);
@@ -397,7 +398,7 @@ x += by*left(row_at(r), i); if (rs == 3) { y += by*left(at_1, i); z += by*left(a
 const real soft = wp::max(soft_of(r + k), real(0.0));
 x += k == 0 ? soft : real(0.0); y += k == 1 ? soft : real(0.0); z += k == 2 ? soft : real(0.0);
 cone_W0(r + k) = x; cone_W1(r + k) = y; cone_W2(r + k) = z; w += k == 0 ? x : k == 1 ? y : z; }
-w /= real(rs); if (!(w > real(0.0))) w = real(1.0);
+w /= real(rs); w = wp::max(w, own_weight(e)); if (!(w > real(0.0))) w = real(1.0);
 cone_weight(r) = w; } };
 // one element after the other, in place: what impulses leave on joints follows them
 const auto sweep_once = [&](bool back) apart -> real { real sum = real(0.0);

@@ -39,6 +39,7 @@ from sharnir.engine.tree.ropes import (
     JOINTS,
     LEADS,
     NOW,
+    OWN,
     PER_ROW,
     RATE,
     SOFT,
@@ -58,8 +59,8 @@ AT_ORIGIN = wp.constant(offsets(LINK_FIELDS)["origin"])
 HUNG, END, ROW, ROW_RATE, ROW_SOFT, ROW_GAP = (wp.constant(k) for k in (HUNG_SIZE, END_SIZE, PER_ROW, RATE, SOFT, GAP))
 WINCH, WINCH_DRIVES, WINCH_LEADS, CROSS = (wp.constant(k) for k in (WINCH_SIZE, DRIVES, LEADS, CROSS_SIZE))
 ENDS_OF = wp.constant(ROPE_ENDS)
-TOUCH_ROW, TOUCH_AIMS, TOUCH_FROM, TOUCH_NOW, TOUCH_CHANGE, TOUCH_ACTS = (
-    wp.constant(k) for k in (TOUCH_SIZE, AIMS, FROM, NOW, CHANGE, ACTS)
+TOUCH_ROW, TOUCH_AIMS, TOUCH_FROM, TOUCH_NOW, TOUCH_CHANGE, TOUCH_ACTS, TOUCH_OWN = (
+    wp.constant(k) for k in (TOUCH_SIZE, AIMS, FROM, NOW, CHANGE, ACTS, OWN)
 )
 LAST, TIE, TURN = (wp.constant(k) for k in range(3))  # kinds of a hold: a last end, a tie, the orientation of a last end
 

@@ -26,6 +26,7 @@ from sharnir.engine.direct.roped_data import (
     TOUCH_CHANGE,
     TOUCH_FROM,
     TOUCH_NOW,
+    TOUCH_OWN,
     TOUCH_ROW,
     ENDS_OF,
     end_com,
@@ -58,7 +59,7 @@ IS_TOUCH, IS_HOLD = wp.constant(TOUCH), wp.constant(HOLD)
 SMALL = wp.constant(real(5.0e-5))  # m: gaps and overlaps up to this are closed by speeds,
 FOLLOWS = wp.constant(real(0.1))  # so much of them in a step
 LITTLE = wp.constant(real(1.0e-14))  # of a point's mobility: what is left by rounding
-SOFT = wp.constant(real(1.0e-9))  # of it: what each point yields by itself
+SOFT = wp.constant(real(3.0e-6))  # of it: what each point yields by itself
 LEAST = wp.constant(real(1.0e-30))
 LANDS = wp.constant(real(0.01))  # m/s: a point that comes in faster lands
 SLOW = wp.constant(real(1.0e-6))  # m/s: friction that drives a point slower than this is let
@@ -646,6 +647,8 @@ def find_gains(x: wp.array(dtype=RopedTree), k: int, w: int):
 def clear_row(x: wp.array(dtype=RopedTree), m: int, w: int):
     for n in range(36):
         x[0].touch_rows[TOUCH_ROW * m + n, w] = real(0.0)
+    for n in range(4):
+        x[0].touch_rows[TOUCH_ROW * m + TOUCH_OWN + n, w] = real(0.0)
 
 
 @wp.func
@@ -665,6 +668,11 @@ def add_point(x: wp.array(dtype=RopedTree), m: int, side: int, place: int, i: in
             x[0].touch_rows[to + r, w] = x[0].touch_rows[to + r, w] + f[r]
             x[0].touch_rows[to + 3 + r, w] = x[0].touch_rows[to + 3 + r, w] + g[r]
             x[0].touch_J[36 * m + 12 * row + 3 * place + r, w] = axes[r, row] * by
+        e = vec3(axes[0, row], axes[1, row], axes[2, row])
+        own = wp.dot(e, x[0].own_F[at, w] * e) * by * by
+        place_own = TOUCH_ROW * m + TOUCH_OWN
+        x[0].touch_rows[place_own + row, w] = x[0].touch_rows[place_own + row, w] + own
+        x[0].touch_rows[place_own + 3, w] = x[0].touch_rows[place_own + 3, w] + own / real(3.0)
 
 
 @wp.func

@@ -503,6 +503,7 @@ USED = {
     ": t_where_start[c + 1] - t_where_start[c])",
     "rows_of(e)": f"({OF_POINT} ? 3 : 1)",
     "is_paired": "(x.rope_most > 0)",
+    "own_weight(e)": "real(0.0)",
     "is_loop(r)": "((r) < n_equal)",
     "way_of(i)": "t_way[i]",
     "usual_of(e)": f"({OF_POINT} ? usual_speed : real(0.0))",
@@ -517,9 +518,10 @@ MACROS = (
 )
 
 
-def solver_text(real: str, place: Any, at_response: Any) -> str:
-    """C++ of the solver, before the program; `place(name)` of row r, `at_response(name, at)` of a number of a response."""
-    used = USED | {
+def solver_text(real: str, place: Any, at_response: Any, more: dict[str, str]) -> str:
+    """C++ of the solver, before the program; `place(name)` of row r, `at_response(name, at)` of a number of a response; `more`: instead
+    of what is usual."""
+    used = USED | more | {
         "row_at(r)": "t_y_start[r]",
         "along(at, i)": at_response("J", "(at) + (i)"),
         "left(at, i)": at_response("h", "(at) + (i)"),
@@ -558,7 +560,9 @@ class LawRows(SpeedRows):
         return self._place(name, "r")
 
     def solver(self) -> list[str]:
-        return [solver_text(self.tree.real, self.row_place, self._place)]
+        return [solver_text(self.tree.real, self.row_place, self._place, self.instead)]
+
+    instead: dict[str, str] = {}
 
     @staticmethod
     def tolerance() -> str:

@@ -31,9 +31,9 @@ DRIVES, LEADS, WINCH_SIZE = 24, 29, 32
 shortens the rope by a unit of its link's angle, the impulse so far, 1 where it winds; by how much it moves a held last point."""
 HUNG_SIZE, END_SIZE = sum(HUNG.values()), ROWS[ROPE] * PER_ROW
 CROSS_SIZE = 2 * ROWS[ROPE] ** 2  # of two holds of a rope: what rows of the second do to those of the first, then the reverse
-AIMS, FROM, NOW, CHANGE, ACTS, TOUCH_SIZE = 36, 39, 42, 45, 48, 49
+AIMS, FROM, NOW, CHANGE, ACTS, OWN, TOUCH_SIZE = 36, 39, 42, 45, 48, 49, 53
 """Of a closure of ropes that touch: impulses of its three rows on both links, as of an end; what these miss, as speeds; impulses
-to begin with, at hand, and what changed them last; 1 where it may push, else −1."""
+to begin with, at hand, and what changed them last; 1 where it may push, else −1; own responses, and their mean."""
 JOINTS = 3  # what velocities are projected for, beside `rope.energy_bodies`
 HARDLY = 0.5 * FARTHEST  # change of ropes, at most, with which passes go on
 SYMMETRIC_RATE = 1 / 50  # by which symmetric factors reduce the error of ropes at best: one change that fell more is chance
@@ -255,6 +255,14 @@ class RopedLawRows(EndRows, LawRows):
 
     kinds = WITH_LAWS | {ROPE: PrincipalRopeEnd(), WINCH: WinchRow(), TOUCH: TouchRow(), HOLD: HoldRow()}
     own = False
+
+    instead = {"own_weight(e)": "own_weight_of(e)"}
+
+    def solver(self) -> list[str]:
+        own = f"""const auto own_weight_of = [&](int e) -> real {{ const int c = t_of[e], kind = t_kind[c];
+if (kind != {TOUCH} && kind != {HOLD}) return real(0.0); const int m = (int)given({self.given["lever"]});
+return rope_touch(m, {OWN} + (kind == {HOLD} ? t_element[e] - t_row_start[c] : 3)); }};"""
+        return [own, *super().solver()]
 
     def touch_number(self, c: Any, n: int) -> Any:
         """A number of a closure of ropes that touch."""
