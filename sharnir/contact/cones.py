@@ -187,13 +187,13 @@ const int size = size_of(e), many = many_of(e), r = element[e], at = row_at(r); 
 if (rows_of(e) == 1) { const bool loop = is_loop(r);
 for (int i = 0; i < size; ++i) { const int d = where[i], first = own_first[d], row = own_start[d];
 real sum = loop ? -left(at, i) : i < many ? along(at, i) : real(0.0);
-for (int j = 0; j < i; ++j) if (where[j] >= first) sum -= cone_gain(row + where[j])*left(at, j);
+for (int j = 0; j < i; ++j) if (where[j] >= first && where[j] < d) sum -= cone_gain(row + where[j])*left(at, j);
 if (loop) along(at, i) = -sum; else left(at, i) = sum; }
 return; }
 const int at_1 = row_at(r + 1), at_2 = row_at(r + 2);
 for (int i = 0; i < size; ++i) { const int d = where[i], first = own_first[d], row = own_start[d];
 real x = along(at, i), y = along(at_1, i), z = along(at_2, i);
-for (int j = 0; j < i; ++j) if (where[j] >= first) { const real by = cone_gain(row + where[j]);
+for (int j = 0; j < i; ++j) if (where[j] >= first && where[j] < d) { const real by = cone_gain(row + where[j]);
 x -= by*left(at, j); y -= by*left(at_1, j); z -= by*left(at_2, j); }
 left(at, i) = x; left(at_1, i) = y; left(at_2, i) = z; } };
 // with new factors of the forest: whether h takes the place of J, where few rows see one joint speed alone
