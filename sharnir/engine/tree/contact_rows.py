@@ -597,7 +597,7 @@ if (!({soft} == real(0.0))) continue;
 real own = real(0.0); const int rows = n_rows, speeds = n_speeds, at = row_at(r); const Table where = where_of(e);
 if (!by_left && kind == {LIMIT}) own = along(at, 0)*along(at, 0)*cone_delta(where[0]);
 else for (int k = 0; k < size_of(e); ++k) own += left(at, k)*left(at, k)*cone_delta(where[k]);
-{near} = {soft} = by*own; }} }}""")
+{near} = {soft} = by*wp::max(own, own_weight(e)); }} }}""")
         p.forget("weighed = false;")
 
     def solve(self) -> None:
