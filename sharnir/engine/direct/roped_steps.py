@@ -18,8 +18,8 @@ from sharnir.engine.rope.kernels import ropes_untouched
 from sharnir.engine.rope.solver import PASSES, TOLERANCE, rope_settings, rope_step, shared
 from sharnir.engine.rope.touch_data import RopeTouch
 from sharnir.engine.sleep import fall_asleep, wake_by_caller
-from sharnir.engine.tree.contact_runtime import ROPE_ENDS
 from sharnir.engine.tree.closures import ROPE, WINCH, Closure, RowTables
+from sharnir.engine.tree.contact_runtime import ROPE_ENDS
 from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.generic import BESIDE, OPTIONS, Given, make_kernel
 from sharnir.engine.tree.ropes import CROSS_SIZE, END_SIZE, HUNG_SIZE, TOUCH_SIZE, WINCH_SIZE

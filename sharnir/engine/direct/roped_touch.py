@@ -20,7 +20,7 @@ from sharnir.core.spatial import matrix
 from sharnir.core.types import mat33, real, vec3
 from sharnir.engine.direct.roped_data import (
     AT_COM,
-    RopedTree,
+    ENDS_OF,
     TOUCH_ACTS,
     TOUCH_AIMS,
     TOUCH_CHANGE,
@@ -28,8 +28,7 @@ from sharnir.engine.direct.roped_data import (
     TOUCH_NOW,
     TOUCH_OWN,
     TOUCH_ROW,
-    ENDS_OF,
-    end_com,
+    RopedTree,
     lack,
     mean_com,
     touch_impulse,
@@ -52,7 +51,8 @@ from sharnir.engine.rope.touch_find import begin_touch, belt_speed, end_arm, end
 from sharnir.engine.rope.touch_pairs import axis_normal, between, nearest_places, pair_gap, spread, thickness
 from sharnir.engine.tree.closures import HOLD, TOUCH
 from sharnir.engine.tree.runtime import recall_triple
-from sharnir.laws.contact import FRICTIONLESS, SLOP, across as across_normal
+from sharnir.laws.contact import FRICTIONLESS
+from sharnir.laws.contact import across as across_normal
 from sharnir.model.model import FIXED
 
 IS_TOUCH, IS_HOLD = wp.constant(TOUCH), wp.constant(HOLD)
