@@ -25,8 +25,10 @@ for path in found:
     name = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
     try:
         importlib.import_module(name)
-    except MissingExtra as error:  # environments are built on a package that is not here
-        assert name.startswith("sharnir.learn") and "sharnir[learn]" in str(error), name
+    except MissingExtra as error:  # environments and motions of tensors are built on packages that are not here
+        learns = name.startswith("sharnir.learn")
+        needs = "sharnir[learn]" if learns else "torch" if name == "sharnir.study.tensors" else "nothing"
+        assert needs in str(error), (name, str(error))
 assert len(found) == int(sys.argv[2]), (len(found), sys.argv[2])
 scene = sh.Scene()
 scene.add_body("ball", sh.Sphere(0.1))
