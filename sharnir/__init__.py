@@ -155,7 +155,9 @@ if not TYPE_CHECKING:  # or every word would be right
         else:
             from sharnir.core.misspellings import meant
 
-            raise AttributeError(f"module 'sharnir' has no attribute {name!r}{meant(name, __all__)}; known: {', '.join(__all__)}")
+            raise AttributeError(
+                f"module 'sharnir' has no attribute {name!r}{meant(name, __all__)}; available: {', '.join(__all__)}"
+            )
         globals()[name] = value
         return value
 

@@ -151,7 +151,7 @@ def _unknown(views: Mapping[str, object], name: object, what: str) -> str:
     from sharnir.core.misspellings import meant
 
     near = meant(name, list(views)) if isinstance(name, str) else ""
-    return f"no {what} is named {name!r}; known: {', '.join(map(repr, views)) or 'none'}{near}"
+    return f"no {what} is named {name!r}; available: {', '.join(map(repr, views)) or 'none'}{near}"
 
 
 class UnknownName(SimulationError, KeyError):

@@ -159,9 +159,9 @@ def test_frames_distances_and_angles():
     assert np.allclose(tip.position, com + quat_rotate(turned, np.array([-0.3, 1.0, 0])), atol=1e-6)
     assert np.allclose(tip.velocity, np.cross((0, 0, 1.0), tip.position - com), atol=1e-9)
     assert sh.sensors.angle(tip, other) == pytest.approx(1.5, abs=1e-6)
-    with pytest.raises(sh.SimulationError, match="no body or frame is named 'tipp'; known: 'world', 'a', 'b', 'tip'"):
+    with pytest.raises(sh.SimulationError, match="no body or frame is named 'tipp'; available: 'world', 'a', 'b', 'tip'"):
         sim.frame("tipp")
-    with pytest.raises(sh.SceneError, match="frame 'f': body 'c' is no body"):
+    with pytest.raises(sh.SceneError, match="frame 'f': body 'c' is not a body"):
         scene.add_frame("f", "c")
 
 

@@ -81,7 +81,7 @@ def test_arrays_are_the_values_by_name(solver):
         q[0] = 1.0
     where = sim.index("arm/[24]")
     assert where.q.tolist() == [2, 4] and where.qd.tolist() == [2, 4]
-    with pytest.raises(sh.SimulationError, match=r"no joint matches 'leg\*'; known: 'arm/0'"):
+    with pytest.raises(sh.SimulationError, match=r"no joint matches 'leg\*'; available: 'arm/0'"):
         sim.index("leg*")
 
 

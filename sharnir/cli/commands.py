@@ -41,7 +41,7 @@ def warmup(device: str, into: str | None) -> int:
 
     known = [d.alias for d in wp.get_devices()]
     if device not in known:
-        raise SimulationError(f"device {device!r} is not here; known: {', '.join(map(repr, known))}")
+        raise SimulationError(f"device {device!r} is not here; available: {', '.join(map(repr, known))}")
     if into is None:
         _say(f"kernels for {device} ready in {compile_all(device=device):.1f} s")
         return 0

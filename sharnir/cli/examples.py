@@ -44,7 +44,7 @@ def load(name: str) -> ModuleType:
 def load_file(path: Path) -> ModuleType:
     """The module of a file of one's own; an error in it is reported with its line."""
     if not path.is_file():
-        raise UsageError(f"{path} is no file")
+        raise UsageError(f"{path} is not a file")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -237,7 +237,9 @@ class Collider:
         """Give all shapes of a body another material, in all worlds or in one."""
         owners = [k for k, name in enumerate(self.given.materials) if name == body or name.startswith(f"{body} ")]
         if not owners:
-            raise SimulationError(f"body {body!r} has no collision shapes; known: {', '.join(map(repr, self.given.materials))}")
+            raise SimulationError(
+                f"body {body!r} has no collision shapes; available: {', '.join(map(repr, self.given.materials))}"
+            )
         for row in owners:
             self._set_row(row, material, world)
 

@@ -216,7 +216,9 @@ class Queries:
     def _body(self, name: str) -> int:
         known = self.collider.model.body_names
         if not isinstance(name, str) or name not in known or known[name] not in self.bodies:
-            raise SimulationError(f"body {name!r} has no collision shapes; known: {', '.join(map(repr, self._solid_names()))}")
+            raise SimulationError(
+                f"body {name!r} has no collision shapes; available: {', '.join(map(repr, self._solid_names()))}"
+            )
         return int(known[name])
 
     def _solid_names(self) -> list[str]:

@@ -199,7 +199,7 @@ def from_image(path: str | Path, *, size: Sequence[float], height: float) -> Ter
     except SceneError:
         raise
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise SceneError(f"terrain: {str(path)!r} is no image that can be read: {error}") from None
+        raise SceneError(f"terrain: {str(path)!r} is not an image that can be read: {error}") from None
     white = 255.0 if not deep else (65535.0 if grey.max() > 1.0 else 1.0)
     return from_array(grey[::-1].T / white * number("terrain.from_image", "height (m)", height), size=size)
 

@@ -45,7 +45,7 @@ class Watch:
         self.before: list[float] = []
 
     def value(self, i: int, t: float, q: np.ndarray, v: np.ndarray) -> float:
-        """Event i at a state; refuses what is no number."""
+        """Event i at a state; refuses what is not a number."""
         got = self.events[i](t, q.copy(), v.copy())
         g = as_numbers(got)
         if g.size != 1 or not np.isfinite(g).all():

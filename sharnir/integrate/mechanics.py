@@ -213,7 +213,7 @@ def jacobian(model: Any, q: Any, body: str, point: Sequence[float] = (0.0, 0.0, 
 
 def _body(t: Links, name: str) -> int:
     if name not in t.model.body_names:
-        raise SimulationError(f"dynamics: no body is named {name!r}; known: {', '.join(map(repr, t.model.body_names))}")
+        raise SimulationError(f"dynamics: no body is named {name!r}; available: {', '.join(map(repr, t.model.body_names))}")
     return t.model.body_names[name]
 
 

@@ -66,7 +66,7 @@ def fill_in(text: str, names: Mapping[str, Any]) -> str:
             raise SceneError(f"{text!r}: a brace without the other; write {{{{ for a brace itself")
         value = evaluate(found[1], names)
         if not isinstance(value, int | float | str):
-            raise SceneError(f"{text!r}: {found[1]!r} is no number or text that could stand there, got {value!r}")
+            raise SceneError(f"{text!r}: {found[1]!r} is not a number or text that could stand there, got {value!r}")
         return str(value)
 
     return _BRACES.sub(part, text) if "{" in text or "}" in text else text

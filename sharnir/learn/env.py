@@ -24,7 +24,7 @@ def task_of(given: str | Task | type[Task]) -> Task:
     """A task from its name, its class, or as it is."""
     if isinstance(given, str):
         if given not in TASKS:
-            raise SimulationError(f"there is no task {given!r}; known: {', '.join(TASKS)}")
+            raise SimulationError(f"there is no task {given!r}; available: {', '.join(TASKS)}")
         return TASKS[given]()
     made = given() if isinstance(given, type) and issubclass(given, Task) else given
     if not isinstance(made, Task):

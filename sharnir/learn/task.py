@@ -104,7 +104,7 @@ class Worlds:
 
     def _body(self, what: str, body: str) -> Any:
         if body not in self._bodies:
-            raise SimulationError(f"no body is named {body!r}; known: {', '.join(map(repr, self._bodies))}")
+            raise SimulationError(f"no body is named {body!r}; available: {', '.join(map(repr, self._bodies))}")
         if self.tensors:
             return self._state(what)[:, self._bodies[body]]
         return arrays.on_host(self.sim, what)[self._bodies[body]]  # (worlds, …)

@@ -163,7 +163,7 @@ class Track(Checked):
         """
         who = f"track {name!r}"
         if body not in scene.bodies:
-            raise SceneError(f"{who}: {body!r} is no body of the scene; known: {', '.join(map(repr, scene.bodies))}")
+            raise SceneError(f"{who}: {body!r} is not a body of the scene; available: {', '.join(map(repr, scene.bodies))}")
         owner = scene.bodies[body]
         place, turn = vector(position, who, "position (m)"), np.asarray(rotation, float)
         x, z, _ = np.mean(np.asarray(self.wheels, float), axis=0)  # its turning is felt alike wherever it is

@@ -101,7 +101,7 @@ def _node(cable: str, i: int, last: int, given: Any, bodies: dict[str, BodyDescr
             raise SceneError(f"{who}: allowed are a body, (body, point), Sheave(…) and Drum(…), got {given!r}")
         given = Drum(pair[0], 0.0, pair[1])
     if not isinstance(given.body, str) or given.body not in bodies:
-        raise SceneError(f"{who}: {given.body!r} is no body of the scene; known: {', '.join(map(repr, bodies))}")
+        raise SceneError(f"{who}: {given.body!r} is not a body of the scene; available: {', '.join(map(repr, bodies))}")
     what = type(given).__name__
     if not fixed and not is_positive(given.radius):
         raise SceneError(f"{who}: radius of the {what} on {given.body!r} is a finite length above 0 m, got {given.radius!r}")

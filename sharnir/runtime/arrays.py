@@ -327,7 +327,7 @@ def index(sim: Owner, pattern: str) -> Index:
     found = [k for name, k in model.joint_names.items() if fnmatchcase(name, pattern)] if isinstance(pattern, str) else []
     if not found:
         known = ", ".join(map(repr, model.joint_names)) or "none"
-        raise SimulationError(f"index: no joint matches {pattern!r}; known: {known}")
+        raise SimulationError(f"index: no joint matches {pattern!r}; available: {known}")
     parts: list[np.ndarray] = []
     for start, sizes in ((model.q_start, "q_size"), (model.v_start, "v_size")):
         spans = [np.arange(start[k], start[k] + getattr(model.joint_kinds[k], sizes)) for k in found]

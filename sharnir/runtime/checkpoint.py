@@ -191,7 +191,7 @@ def _digest(text: int, packed: int, *parts: bytes | memoryview) -> bytes:
 def unpack(data: bytes, who: str, most: int = MAX_SPARE) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """What `pack` was given; an error that says why where the bytes are not whole, or unpack to more than `most` bytes."""
     if len(data) < SAVE_HEAD.size or data[:8] != SAVE_MAGIC:
-        raise SimulationError(f"{who}: is no checkpoint of sharnir (it begins with {data[:8]!r})")
+        raise SimulationError(f"{who}: is not a checkpoint of sharnir (it begins with {data[:8]!r})")
     _, version, text, packed, digest = SAVE_HEAD.unpack_from(data)
     if version != SAVE_FORMAT:
         raise SimulationError(f"{who}: is a checkpoint of version {version}; allowed: {SAVE_FORMAT}, written since sharnir 0.3.0")
@@ -257,7 +257,7 @@ def restore(sim: Owner, data: bytes, who: str) -> None:
     here = [*snapshots.values_of(sim).values(), *parameters_of(sim).values()]
     description, arrays = unpack(data, who, MAX_SPARE + 2 * sum(values.nbytes for values in here))
     if description.get("what") != "checkpoint":
-        raise SimulationError(f"{who}: is no checkpoint but {description.get('what')!r}")
+        raise SimulationError(f"{who}: is not a checkpoint but {description.get('what')!r}")
     words = {name: f"another {name}" for name in ("scene", "solver", "precision")} | {"worlds": "other worlds"}
     own = facts(sim)
     for name, what in words.items():

@@ -133,7 +133,7 @@ class ContactArrays(Bound):
         missed = [p for p, matching in zip(wanted, each, strict=True) if not matching]
         if missed or not each:
             known = ", ".join(map(repr, names))
-            raise SimulationError(f"between: no body matches {', '.join(map(repr, missed)) or 'nothing'}; known: {known}")
+            raise SimulationError(f"between: no body matches {', '.join(map(repr, missed)) or 'nothing'}; available: {known}")
         found = tuple(name for name in names if any(name in matching for matching in each))
         if (body, found) not in self._between:
             mask = np.zeros(len(self._sim.model.com), np.int32)

@@ -223,7 +223,7 @@ def sources(sim: Owner, word: str) -> dict[str, Callable[[], Any]]:
     head, _, value = word.rpartition(".") if isinstance(word, str) else ("", "", "")
     kind, _, pattern = head.partition("/")
     if kind not in LOGGED_KINDS or (kind != "sim") == (not pattern):
-        raise SimulationError(f"record: {word!r} is no kind/name.value, such as 'joint/*.q'; kinds: {', '.join(LOGGED_KINDS)}")
+        raise SimulationError(f"record: {word!r} is not a kind/name.value, such as 'joint/*.q'; kinds: {', '.join(LOGGED_KINDS)}")
     if kind == "sim":
         if value not in ENERGY_WORDS:
             raise SimulationError(f"record: sim has no {value!r} to record; allowed: {', '.join(ENERGY_WORDS)}")
@@ -235,7 +235,7 @@ def sources(sim: Owner, word: str) -> dict[str, Callable[[], Any]]:
     }[kind]  # fmt: skip
     names = [name for name in known if fnmatchcase(name, pattern) and not (kind == "body" and name == "world" != pattern)]
     if not names:
-        raise SimulationError(f"record: no {kind} matches {pattern!r}; known: {', '.join(map(repr, known)) or 'none'}")
+        raise SimulationError(f"record: no {kind} matches {pattern!r}; available: {', '.join(map(repr, known)) or 'none'}")
     out: dict[str, Callable[[], Any]] = {}
     for name in names:
         view = getattr(sim, kind)(name)
@@ -254,4 +254,4 @@ def plain(value: Any) -> Any:
         return np.concatenate([np.asarray(part, float) for part in value], -1)
     if isinstance(value, float | int | bool | np.ndarray | list):
         return value
-    raise SimulationError(f"record: {value!r} is no number")
+    raise SimulationError(f"record: {value!r} is not a number")

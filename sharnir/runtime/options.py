@@ -84,4 +84,4 @@ def check_options(kind: Any, name: str, options: dict[str, Any]) -> None:
             others = allowed - set(FIELD_OF) | {"tolerances"}
             near, known = meant(option, [*others, *OF_ALL]), ", ".join(sorted(others))
             what = f"solver {name!r}" if name != "rope" else "a scene of ropes without joints"
-            raise SimulationError(f"Simulation: {option!r} is no option of {what}; allowed: {known}{near}")
+            raise SimulationError(f"Simulation: {option!r} is not an option of {what}; allowed: {known}{near}")

@@ -16,7 +16,7 @@ def wheel(sim: Any, name: str) -> CastWheel:
     """The raycast wheel of that name (`Wheel(raycast=True)`, `Scene.add_raycast_wheel`)."""
     names = [cast.name for cast in sim.model.casts]
     if name not in names:
-        raise SimulationError(f"no raycast wheel is named {name!r}; known: {', '.join(map(repr, names)) or 'none'}")
+        raise SimulationError(f"no raycast wheel is named {name!r}; available: {', '.join(map(repr, names)) or 'none'}")
     return CastWheel(sim, names.index(name), name)
 
 

@@ -285,7 +285,7 @@ class SplitSimulation(Simulation):
                 plain = all(info.compress_type == ZIP_STORED for info in file.infolist())
                 dumped = {name: file.read(name) for name in file.namelist()} if plain else {}
         except BadZipFile as error:
-            raise SimulationError(f"{who}: is no checkpoint of a simulation in parts, or is damaged: {error}") from None
+            raise SimulationError(f"{who}: is not a checkpoint of a simulation in parts, or is damaged: {error}") from None
         if list(dumped) != self._numbers:
             raise SimulationError(f"{who}: is of {len(dumped)} parts, this simulation has {len(self.parts)}")
         each = zip(self.parts, dumped.values(), strict=True)

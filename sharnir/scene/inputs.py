@@ -180,7 +180,7 @@ def add_input(
                 meant = f"{kind}/{pattern.removesuffix('.drive')}.{value}"
                 raise SceneError(f"input {given.name!r}: the target {word!r} is written {meant!r}, without 'drive'")
             there = ", ".join(map(repr, known[kind])) or "none"
-            raise SceneError(f"input {given.name!r}: no {kind} is named {pattern!r} ({word!r}); known: {there}")
+            raise SceneError(f"input {given.name!r}: no {kind} is named {pattern!r} ({word!r}); available: {there}")
         for n in found if kind == "joint" else ():
             check_word(given.name, n, value, scene.joints[n].axes)
     scene.inputs[given.name] = given
@@ -236,8 +236,8 @@ class Event:
 class Inputs(Mapping[str, Any]):
     """The inputs of a simulation (`sim.inputs`). `inputs[name]` reads the value in effect; setting it is a command.
 
-    A command beyond its range is limited, and said once; one that is no number is refused. With several worlds a command is one
-    number for all, or one a world. Commands may come from any thread; they act from the next step on.
+    A command outside its range is clamped, with one warning; one that is not a number is refused. With several worlds a command
+    is one number for all, or one per world. Commands may come from any thread; they act from the next step on.
 
     `Inputs(sim, inputs)` are inputs beside those of the scene, for which `apply` is called before each step, or `step`.
     """
@@ -293,7 +293,7 @@ class Inputs(Mapping[str, Any]):
 
     def _input(self, name: str) -> Input:
         if name not in self.described:
-            raise SimulationError(f"there is no input {name!r}; known: {', '.join(self.described) or 'none'}")
+            raise SimulationError(f"there is no input {name!r}; available: {', '.join(self.described) or 'none'}")
         return self.described[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -462,7 +462,9 @@ class Setter:
             kind, pattern, value = split_target(f"input {given.name!r}", word)
             names = [n for n in known[kind] if n == pattern or fnmatchcase(n, pattern)]
             if not names:
-                raise SceneError(f"input {given.name!r}: no {kind} matches {word!r}; known: {', '.join(map(repr, known[kind]))}")
+                raise SceneError(
+                    f"input {given.name!r}: no {kind} matches {word!r}; available: {', '.join(map(repr, known[kind]))}"
+                )
             for n in names:
                 view, field = getattr(sim, kind)(n), value
                 if kind == "joint":

@@ -155,7 +155,7 @@ def gear_axis(joints: dict[str, JointDescription], who: str, end: str | tuple[st
         raise SceneError(f"{who}: an end of a gear is a joint's name or (joint, axis), got {end!r}")
     name, axis = (end, None) if isinstance(end, str) else end
     if name not in joints:
-        raise SceneError(f"{who}: {name!r} is no joint of the scene; known: {', '.join(map(repr, joints)) or 'none'}")
+        raise SceneError(f"{who}: {name!r} is not a joint of the scene; available: {', '.join(map(repr, joints)) or 'none'}")
     joint = joints[name].joint
     if axis is None and joint.v_size == 1:
         axis = joint.free[0]

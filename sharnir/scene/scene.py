@@ -509,7 +509,9 @@ class Scene(Journaled):
         """Tie a body to a point between the ends of a rope (counted from the first end), where that point is; it may turn."""
         who = f"rope {rope!r}"
         if rope not in self.ropes:
-            raise SceneError(f"tie_rope: {rope!r} is no rope of the scene; known: {', '.join(map(repr, self.ropes)) or 'none'}")
+            raise SceneError(
+                f"tie_rope: {rope!r} is not a rope of the scene; available: {', '.join(map(repr, self.ropes)) or 'none'}"
+            )
         roping.tie_point(self.ropes[rope], point, self._body(who, "body", body), list(self.bodies).index(body))
 
     add_input = add_input
@@ -527,7 +529,7 @@ class Scene(Journaled):
 
     def _body(self, who: str, what: str, name: str | None) -> BodyDescription:
         if not isinstance(name, str) or name not in self.bodies:
-            raise SceneError(f"{who}: {what} {name!r} is no body of the scene; known: {', '.join(map(repr, self.bodies))}")
+            raise SceneError(f"{who}: {what} {name!r} is not a body of the scene; available: {', '.join(map(repr, self.bodies))}")
         return self.bodies[name]
 
     # ---- model ----
@@ -544,7 +546,7 @@ class Scene(Journaled):
             raise SceneError("the scene is empty: add a body")
         if device not in [d.alias for d in wp.get_devices()]:
             known = ", ".join(repr(d.alias) for d in wp.get_devices())
-            raise SceneError(f"device {device!r} is not here; known: {known}")
+            raise SceneError(f"device {device!r} is not here; available: {known}")
         if not isinstance(worlds, int) or worlds < 1:
             raise SceneError(f"worlds is a whole number of at least 1, got {worlds!r}")
         self._free_of_point_joints()

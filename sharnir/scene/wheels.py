@@ -78,7 +78,7 @@ def add_belt(
     owner = self._body(who, "body", body)
     hinges = [n for n, j in self.joints.items() if j.joint.free in (("rx",), ("ry",), ("rz",))]
     if joint not in hinges:
-        raise SceneError(f"{who}: a belt runs with a hinge; known: {', '.join(map(repr, hinges)) or 'none'}")
+        raise SceneError(f"{who}: a belt runs with a hinge; available: {', '.join(map(repr, hinges)) or 'none'}")
     if not is_positive(radius):
         raise SceneError(f"{who}: radius is a positive finite number (m), got {radius!r}")
     hinge = self.joints[joint]

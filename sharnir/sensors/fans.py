@@ -79,7 +79,7 @@ class RaySensor(Sensor):
         unknown = [n for n in names if n not in known]
         if unknown:
             raise SimulationError(
-                f"{who}: ignore names bodies or ropes, got {unknown[0]!r}; known: {', '.join(map(repr, known))}"
+                f"{who}: ignore names bodies or ropes, got {unknown[0]!r}; available: {', '.join(map(repr, known))}"
             )
         unseen = {known.index(n) for n in names} | ({body} if body != 0 else set())
         table, scale, grid = rays

@@ -39,7 +39,7 @@ class Frame(Checked, Bound):
             point, turn = base + quat_rotate(basis, point), quat_multiply(basis, turn)
         elif where not in sim.model.body_names:
             both = ", ".join(map(repr, [*sim.model.body_names, *known]))
-            raise SimulationError(f"no body or frame is named {where!r}; known: {both}")
+            raise SimulationError(f"no body or frame is named {where!r}; available: {both}")
         self._body, self._point, self._rotation = sim.body(body), point, turn
 
     @staticmethod

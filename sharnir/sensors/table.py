@@ -77,7 +77,7 @@ def add_sensor(scene: Owner, name: str, kind: Kind, on: str, **options: Unpack[S
         if key in options:
             _known(who, key, options[key], places, "body or frame")  # type: ignore[literal-required]
     if kind == "distance" and "to" not in options:
-        raise SceneError(f"{who}: a distance needs to=, a body or frame; known: {', '.join(map(repr, places))}")
+        raise SceneError(f"{who}: a distance needs to=, a body or frame; available: {', '.join(map(repr, places))}")
     for other in ignored(options.get("ignore", ()), who):
         _known(who, "ignore", other, {**scene.bodies, **scene.ropes}, "body or rope")
     _check(who, kind, dict(options))
@@ -87,7 +87,7 @@ def add_sensor(scene: Owner, name: str, kind: Kind, on: str, **options: Unpack[S
 
 def _known(who: str, what: str, name: Any, known: Mapping[str, Any], kind: str) -> None:
     if not isinstance(name, str) or name not in known:
-        raise SceneError(f"{who}: {what} {name!r} is no {kind} of the scene; known: {', '.join(map(repr, known)) or 'none'}")
+        raise SceneError(f"{who}: {what} {name!r} is no {kind} of the scene; available: {', '.join(map(repr, known)) or 'none'}")
 
 
 def _check(who: str, kind: str, options: dict[str, Any]) -> None:

@@ -147,7 +147,7 @@ def _job(
         raise SimulationError("run_study: say for how long a run goes on, duration= in s; words are read at its end")
     free = [word for word in words if is_free(word)]
     if free and not functions:
-        raise SimulationError(f"vary: {free[0]!r} is no kind/name.value, and there is no function that could take it by name")
+        raise SimulationError(f"vary: {free[0]!r} is not a kind/name.value, and there is no function that could take it by name")
     if not isinstance(scene, Scene) and (options or dt is not None):
         given = ", ".join(["dt"] * (dt is not None) + list(options))
         raise SimulationError(f"run_study: {given} belongs to a Scene; {called(scene)!r} makes its own simulation")

@@ -41,7 +41,7 @@ class Parameter:
         if found is None or (found["kind"] is not None and found["kind"] not in VARIED_KINDS):
             allowed = ", ".join(VARIED_KINDS)
             raise SimulationError(
-                f"vary: {word!r} is no kind/name.value such as 'joint/hinge.friction' or 'sim.gravity[2]', nor a name of "
+                f"vary: {word!r} is not a kind/name.value such as 'joint/hinge.friction' or 'sim.gravity[2]', nor a name of "
                 f"your own for a function; kinds: {allowed}"
             )
         self.word, self.kind, self.name = word, found["kind"] or "sim", found["name"] or ""
@@ -123,7 +123,7 @@ class Parameter:
         setattr(owner, last, array if sim.worlds > 1 else array[0])
 
     def get(self, sim: Simulation) -> np.ndarray | None:
-        """(worlds,) what it is now; None where that is no number."""
+        """(worlds,) what it is now; None where that is not a number."""
         law = self._law
         if law is not None or self.path[-1] == "friction":
             now = sim.joint(self.name).friction

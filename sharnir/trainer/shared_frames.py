@@ -87,7 +87,7 @@ class Watcher:
             BOARD_HEAD.unpack_from(self._buffer) if size >= BOARD_HEAD.size else (b"", 0, 0, 0, 0)
         )
         if magic != BOARD_MAGIC or version != BOARD_VERSION:
-            raise SimulationError(f"Watcher: {name!r} is no board of version {BOARD_VERSION}")
+            raise SimulationError(f"Watcher: {name!r} is not a board of version {BOARD_VERSION}")
         self._first = BOARD_HEAD.size + names
         if self._slot < 4 or self._first + FRAME_SLOTS * self._slot > size:
             raise SimulationError(f"Watcher: {name!r} announces {names} bytes of names and slots of {self._slot} bytes in {size}")

@@ -244,7 +244,7 @@ class Stream:
             inputs = self.rt.sim.inputs.described
             name = message.text("control")
             if name not in inputs:
-                raise MessageError(f"there is no input {name!r}; known: {', '.join(inputs) or 'none'}")
+                raise MessageError(f"there is no input {name!r}; available: {', '.join(inputs) or 'none'}")
             low, high = inputs[name].low, inputs[name].high
             value = min(max(message.number("value"), low), high)
             self.rt.post(lambda sim: sim.inputs.set(name, value, by="network"))

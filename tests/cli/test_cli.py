@@ -162,7 +162,7 @@ def test_a_file_of_ones_own_is_shown(text, dt, tmp_path, monkeypatch):
         ("scene = (\n", "line 1: SyntaxError"),
         (SCENE + "scene.add_body('ball')\n", "line 4: SceneError: the name 'ball' is taken"),
         (SCENE + "def build():\n    return 1 / 0\n", "line 5: ZeroDivisionError"),
-        (None, "is no file"),
+        (None, "is not a file"),
     ],
 )
 def test_a_file_that_holds_no_scene_is_told_in_one_line(text, words, tmp_path, capsys):
@@ -201,7 +201,7 @@ def test_kernels_are_compiled_for_a_device_into_a_folder(tmp_path, monkeypatch, 
     assert env["WARP_CACHE_PATH"] == str(tmp_path / "kernels")
     assert (tmp_path / "kernels").is_dir() and f"WARP_CACHE_PATH={tmp_path / 'kernels'}" in told
     assert arguments.main(["warmup", "--device", "cuda:77"]) != 0
-    assert "device 'cuda:77' is not here; known: 'cpu'" in capsys.readouterr().err
+    assert "device 'cuda:77' is not here; available: 'cpu'" in capsys.readouterr().err
 
 
 COMMANDS = {

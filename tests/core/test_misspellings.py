@@ -167,7 +167,9 @@ def test_options_of_a_simulation_that_do_not_exist(word):
     with pytest.raises(sh.SimulationError) as told:
         sh.Simulation(pendulum(), 0.01, **{word: 1})
     words = str(told.value)
-    assert f"{word!r} is no option of solver 'direct'; allowed: sleep" in words and words.endswith(f"; is {OPTIONS[word]} meant?")
+    assert f"{word!r} is not an option of solver 'direct'; allowed: sleep" in words and words.endswith(
+        f"; is {OPTIONS[word]} meant?"
+    )
 
 
 def test_words_that_are_like_nothing_are_not_guessed_at():

@@ -62,6 +62,7 @@ def test_worlds_beside_a_model_are_those_of_the_model():
     with pytest.raises(sh.SimulationError, match="worlds=8 beside a Model that was built with worlds=4"):
         sh.Simulation(model, 1e-3, worlds=8)
     with pytest.raises(
-        sh.SimulationError, match="'iteratons' is no option of solver 'direct'; allowed: sleep, specialize, threads, tolerances"
+        sh.SimulationError,
+        match="'iteratons' is not an option of solver 'direct'; allowed: sleep, specialize, threads, tolerances",
     ):
         sh.Simulation(model, 1e-3, iteratons=3)

@@ -309,7 +309,7 @@ def test_what_the_time_is_called_changes_nothing():
 
 def test_options_and_ropes_are_refused_by_name():
     with pytest.raises(
-        sh.SimulationError, match=r"'iteratons' is no option of solver 'sequential'; allowed: sleep, threads, tolerances"
+        sh.SimulationError, match=r"'iteratons' is not an option of solver 'sequential'; allowed: sleep, threads, tolerances"
     ):
         links(iteratons=3)
     scene = sh.Scene()

@@ -385,7 +385,7 @@ def test_code_is_known_before_the_start_of_a_scene_is_found():
 
 
 def test_other_solvers_and_values_are_refused():
-    with pytest.raises(sh.SimulationError, match="'specialize' is no option of solver 'sequential'"):
+    with pytest.raises(sh.SimulationError, match="'specialize' is not an option of solver 'sequential'"):
         sh.Simulation(mechanism(), 1e-3, solver="sequential", specialize=True)
     with pytest.raises(sh.SimulationError, match="specialize is True, False or None, got 3"):
         sh.Simulation(mechanism(), 1e-3, specialize=3)

@@ -240,7 +240,7 @@ REFUSED = {
         [MassProperties(0.0, np.zeros(3), np.zeros((3, 3)))]
     ),
     "Mesh: scale must be a positive finite factor, got -1": lambda: Mesh((VERTICES, FACES), scale=-1),
-    "Mesh 'nowhere.stl': cannot be read": lambda: Mesh("nowhere.stl"),
+    "Mesh 'nowhere.stl': no such file": lambda: Mesh("nowhere.stl"),
     "Mesh: must be a file's path or (vertices, faces), got 7": lambda: Mesh(7),
     "Mesh of 4 vertices, 3 faces: must be watertight": lambda: Mesh((VERTICES, FACES[:3])),
     "Mesh of 4 vertices, 4 faces: triangles must all be wound one way": lambda: Mesh((VERTICES, [*FACES[:3], FACES[3][::-1]])),

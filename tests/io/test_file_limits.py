@@ -35,7 +35,7 @@ position = [0, 0, 1]
          r"rope\.line\.segments: rope 'line': segments is a whole number from 1 to 20000, or relative lengths, got 10000000"),
         ('[body.s]\nmotion = "fixed"\nshape = {type = "stairs", rise = 0.1, tread = 0.3, width = 1, count = 10000000}\n',
          r"body\.s\.shape: terrain\.stairs: count is a whole number from 1 to 2000, got 10000000"),
-        ('[terrain.t]\nheights = {type = "flat", size = [1e6, 1e6]}\n', r"10000001 × 10000001 samples are more than 4000000"),
+        ('[terrain.t]\nheights = {type = "flat", size = [1e6, 1e6]}\n', r"10000001 × 10000001 samples, more than 4000000"),
         ('[body."b{i}{j}{k}"]\nrepeat = {i = 10000, j = 10000, k = 0}\nmass = 1\n', r"at most 10000 entries; \w is 10000"),
         ('[place."p{i}"]\nrepeat = {i = 9000}\npart = "a"\n[part.a.body.b]\nmass = 1\n', "at most 2000 parts are placed"),
         ('[part.a.body."b{i}{j}"]\nrepeat = {i = 9999, j = 9999}\nmass = 1\n[place.x]\npart = "a"\n', "at most 10000 entries"),

@@ -260,7 +260,7 @@ def test_checkpoints_and_recordings_are_not_confused(tmp_path):
         door(worlds=2).record_file(tmp_path / "b.mcap")
     with sim.record_file(tmp_path / "c.mcap"), pytest.raises(sh.SimulationError, match="is being recorded already"):
         sim.record_file(tmp_path / "d.mcap").__enter__()
-    with pytest.raises(sh.SimulationError, match="is no checkpoint of sharnir"):
+    with pytest.raises(sh.SimulationError, match="is not a checkpoint of sharnir"):
         checkpoint.restore(sim, (tmp_path / "c.mcap").read_bytes(), "c")
 
 

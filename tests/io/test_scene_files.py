@@ -294,7 +294,7 @@ TOLD = (
     r":13: body.d3.motion: 'dynamic' or 'fixed' or 'kinematic', got 'dynamik'",
     r":15: body.d4.mass: body 'd4': mass is a positive finite number, got -3",
     r":18: joint.hinge.axis: Revolute: axis is 'x', 'y', 'z' \(with or without a minus\) or a finite vector",
-    r":24: joint.far.child: joint 'far': child 'doors' is no body",
+    r":24: joint.far.child: joint 'far': child 'doors' is not a body",
     r":26: bodyy: an unknown table; is 'body' meant",
     r":28: body.many.repeat: i is a count",
 )

@@ -217,7 +217,7 @@ def test_an_own_task_and_its_picture():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: sh.gym.Env("Pole"), "no task 'Pole'; known: CartPole"),
+        (lambda: sh.gym.Env("Pole"), "no task 'Pole'; available: CartPole"),
         (lambda: sh.gym.Env(7), "task is a name"),
         (lambda: sh.gym.VectorEnv("CartPole", 0), "num_envs is a whole number of at least 1, got 0"),
         (lambda: sh.gym.Env("CartPole", render_mode="human"), "render_mode is None or 'rgb_array', got 'human'"),

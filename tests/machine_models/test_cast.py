@@ -149,7 +149,7 @@ def test_what_cast_wheels_refuse():
     scene.add_ground()
     car().add(scene)
     sim = sh.Simulation(scene, 0.01)
-    with pytest.raises(sh.SimulationError, match=r"no raycast wheel is named 'x'; known: 'car front left'"):
+    with pytest.raises(sh.SimulationError, match=r"no raycast wheel is named 'x'; available: 'car front left'"):
         wheel(sim, "x")
     with pytest.raises(sh.SimulationError, match=r"wheel 'car front left': brake \(N·m\) is .* at least 0.*got -1"):
         wheel(sim, "car front left").brake = -1

@@ -49,7 +49,7 @@ def test_commands_are_limited_and_it_is_said_once(driven):
     for wrong in (np.nan, np.inf, "fast", None, [1.0, 2.0]):
         with pytest.raises(sh.SimulationError, match="'turn'"):
             controls["turn"] = wrong
-    with pytest.raises(sh.SimulationError, match="no input 'boom'; known: turn"):
+    with pytest.raises(sh.SimulationError, match="no input 'boom'; available: turn"):
         controls["boom"] = 1.0
 
 

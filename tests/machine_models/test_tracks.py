@@ -171,8 +171,8 @@ def test_sprung_wheels_press_evenly(solver):
         (lambda: sh.Track([(0, 0, 0.0)], 0.1, 5.0), "radius of wheel 0 .*0.0"),
         (lambda: sh.Track([(0, 0)], 0.1, 5.0), "x, z, radius"),
         (lambda: sh.Track([(0, 0, 0.1)], 0.1, 5.0, sprocket=3), "sprocket is the number of one of 1"),
-        (lambda: sh.Track([(0, 0, 0.1)], 0.1, 5.0).add(sh.Scene(), "t", "hull"), "'hull' is no body"),
-        (lambda: sh.Scene().add_belt("j", "world", sh.Box(1, 1, 1), radius=0.1), "a belt runs with a hinge; known: none"),
+        (lambda: sh.Track([(0, 0, 0.1)], 0.1, 5.0).add(sh.Scene(), "t", "hull"), "'hull' is not a body"),
+        (lambda: sh.Scene().add_belt("j", "world", sh.Box(1, 1, 1), radius=0.1), "a belt runs with a hinge; available: none"),
     ],
 )
 def test_bad_tracks_are_named(make, words):

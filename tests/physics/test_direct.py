@@ -505,6 +505,6 @@ def test_mistakes_are_named():
     with pytest.raises(sh.SimulationError, match="solver 'exact' is unknown"):
         sh.Simulation(scene, 1e-3, solver="exact")
     with pytest.raises(
-        sh.SimulationError, match="'slep' is no option of solver 'direct'; allowed: sleep, specialize, threads, tol"
+        sh.SimulationError, match="'slep' is not an option of solver 'direct'; allowed: sleep, specialize, threads, tol"
     ):
         sh.Simulation(scene, 1e-3, solver="direct", slep=False)

@@ -192,7 +192,7 @@ def operate(sim, until):
 
 @pytest.mark.parametrize("way", ["direct"])
 def test_a_crane_whose_controls_are_jerked(way):
-    """Passes that lead to what is no number were once taken for met: the last body's change hid those of all others."""
+    """Passes that lead to what is not a number were once taken for met: the last body's change hid those of all others."""
     options = {"solver": "direct"} if way == "direct" else {"solver": way}
     sim = crane(5e-3, **options)
     worst, push = operate(sim, 3.0)

@@ -139,7 +139,7 @@ def test_what_no_winch_can_be_is_refused():
         scene.add_rope(*ends, winch=("axle", 0.1))
     with pytest.raises(sh.SceneError, match="the radius of its drum is a finite number of m other than 0, got 0"):
         scene.add_rope(*ends, reel="start", winch=("axle", 0))
-    with pytest.raises(sh.SceneError, match="winch is a joint that was added before, known: 'slide', 'axle'; got 'axel'"):
+    with pytest.raises(sh.SceneError, match="winch is a joint that was added before, available: 'slide', 'axle'; got 'axel'"):
         scene.add_rope(*ends, reel="start", winch=("axel", 0.1))
     sim = winch("direct")
     with pytest.raises(sh.SimulationError, match="rope 'rope' is wound by joint 'axle'"):

@@ -88,7 +88,7 @@ def test_what_is_foreign_is_refused_by_its_name(tmp_path):
             other.load(path)
         assert other.time == 0.0
     (tmp_path / "b").write_text("no checkpoint at all, though long enough to have a head of sixty-four bytes and more")
-    with pytest.raises(sh.SimulationError, match="is no checkpoint of sharnir"):
+    with pytest.raises(sh.SimulationError, match="is not a checkpoint of sharnir"):
         sim.load(tmp_path / "b")
     with pytest.raises(sh.SimulationError, match="cannot be read"):
         sim.load(tmp_path / "nowhere")

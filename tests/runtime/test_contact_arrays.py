@@ -190,7 +190,7 @@ def test_ropes_push_the_bodies_that_they_lie_on(solver):
 def test_what_is_not_there_is_refused_by_name():
     sim = simulation("direct")
     sim.step()
-    with pytest.raises(sh.SimulationError, match="between: no body matches 'cat'; known: 'world', 'lower'"):
+    with pytest.raises(sh.SimulationError, match="between: no body matches 'cat'; available: 'world', 'lower'"):
         sim.contacts.arrays.between("lower", ("upper", "cat"))
     with pytest.raises(sh.SimulationError, match="no body is named 'cat'"):
         sim.contacts.arrays.between("cat", "lower")

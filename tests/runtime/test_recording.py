@@ -82,11 +82,11 @@ def test_a_reeled_rope_is_recorded_whatever_its_segments(tmp_path):
 def test_words_that_mean_nothing_are_refused():
     sim = swing()
     for word, said in (
-        ("joint/leg*.q", r"no joint matches 'leg\*'; known: 'arm/1', 'arm/2'"),
+        ("joint/leg*.q", r"no joint matches 'leg\*'; available: 'arm/1', 'arm/2'"),
         ("joint/arm/1.postion", "joint 'arm/1' has no 'postion'; allowed: anchor"),
         ("hinge/a.q", "kinds: joint, body"),
         ("sim.enrgy", "sim has no 'enrgy' to record; allowed: energy"),
-        ("position", "is no kind/name.value"),
+        ("position", "is not a kind/name.value"),
     ):
         with pytest.raises(sh.SimulationError, match=said):
             sim.record(word)

@@ -133,7 +133,7 @@ def test_what_it_has_is_that_of_one_simulation(pair):
         assert found.shape == expected.shape and np.allclose(found, expected, 1e-13, 1e-13), name
     assert "3 worlds on cpu" in repr(whole) and "2 worlds on cpu, 1 world on cpu" in repr(split)
     assert repr(split).split(";")[0] == repr(whole).split(";")[0]
-    with pytest.raises(sh.SimulationError, match="no sensor is named 'eye'; known: 'feel'"):
+    with pytest.raises(sh.SimulationError, match="no sensor is named 'eye'; available: 'feel'"):
         split.sensor("eye")
     with pytest.raises(sh.SimulationError, match="contacts: world is a whole number from 0 to 2, got 3"):
         split.contacts(3)

@@ -18,7 +18,7 @@ def scene():
 WRONG = {
     "radius of 0": (["load", sh.Sheave("world", 0.0), "world"], None, r"radius of the Sheave on 'world'.*above 0 m, got 0.0"),
     "drum of 0": ([sh.Drum("world", 0.0), "load"], None, r"radius of the Drum.*got 0.0"),
-    "unknown body": (["load", ("wrld", (0, 0, 1))], None, r"'wrld' is no body"),
+    "unknown body": (["load", ("wrld", (0, 0, 1))], None, r"'wrld' is not a body"),
     "one place": (["load"], None, "at least two places"),
     "sheave at an end": ([sh.Sheave("world", 0.1), "load"], None, "an end is a body"),
     "fixed between": (["load", ("world", (0, 0, 1)), "world"], None, "between its ends"),
@@ -59,7 +59,7 @@ def test_what_a_view_tells():
     assert view.tension[0, 0] > 0 and view.tension[1, 0] == 0
     with pytest.raises(sh.SimulationError, match=r"cable 'hoist': length is .* above 0 m"):
         view.length = -1.0
-    with pytest.raises(sh.SimulationError, match="no cable is named 'x'; known: 'hoist'"):
+    with pytest.raises(sh.SimulationError, match="no cable is named 'x'; available: 'hoist'"):
         sim.cable("x")
     state = sim.snapshot()
     sim.run(0.1)

@@ -80,8 +80,8 @@ DESCRIBED = {
     "a name is a non-empty string, got Sphere(": lambda: two().add_body(sh.Sphere(0.1), mass=1.0),
     "the name 'world' is taken": lambda: two().add_body("world", sh.Sphere(0.1), mass=1.0),
     "joint 'j': parent and child are both 'a'; allowed are two different bodies": lambda: joint(sh.Revolute("y"), "a", "a"),
-    "joint 'j': child 'c' is no body of the scene; known: 'world', 'a', 'b'": lambda: joint(sh.Revolute("y"), "a", "c"),
-    "joint 'j': child None is no body of the scene": lambda: two().add_joint("j", sh.Revolute("y"), "a", position=(0, 0, 0)),
+    "joint 'j': child 'c' is not a body of the scene; available: 'world', 'a', 'b'": lambda: joint(sh.Revolute("y"), "a", "c"),
+    "joint 'j': child None is not a body of the scene": lambda: two().add_joint("j", sh.Revolute("y"), "a", position=(0, 0, 0)),
     "joint is one of the joints of sharnir (Revolute, Spherical, …), got 'a'": lambda: two().add_joint(
         "j", "a", "b", sh.Revolute("y"), position=(0, 0, 0)
     ),
@@ -90,7 +90,7 @@ DESCRIBED = {
     "add_joint: multiple values for argument 'parent'; it takes name, joint, parent": lambda: two().add_joint(
         "j", sh.Revolute("y"), "world", "a", parent="a", position=(0, 0, 0)
     ),
-    "ignore: b 'c' is no body of the scene; known: 'world', 'a', 'b'": lambda: two().ignore("a", "c"),
+    "ignore: b 'c' is not a body of the scene; available: 'world', 'a', 'b'": lambda: two().ignore("a", "c"),
     "set_drive: no joint is called 'nix'; joints are none": lambda: two().set_drive("nix", sh.Servo(kp=1)),
     "kind is one of 'imu', 'force', 'distance', 'lidar', 'depth', got 'gps'": lambda: two().add_sensor("s", "gps", "a"),
     "rope 'r': start is three finite numbers (m), got 'a'": lambda: two().add_rope("r", "a", "b"),
@@ -100,7 +100,7 @@ DESCRIBED = {
     "dt is a positive finite number of seconds, got -0.01": lambda: sh.Simulation(two(), -0.01),
     "the rest is given by name, as worlds=4, got (4,)": lambda: sh.Simulation(two(), 1 / 60, 4),
     "worlds is a whole number of at least 1, got 1.5": lambda: sh.Simulation(two(), 0.01, worlds=1.5),
-    "device 'gpu' is not here; known: 'cpu'": lambda: sh.Simulation(two(), 0.01, device="gpu"),
+    "device 'gpu' is not here; available: 'cpu'": lambda: sh.Simulation(two(), 0.01, device="gpu"),
     "solver 'newton' is unknown; allowed: 'auto', 'sequential', 'direct'": lambda: sh.Simulation(two(), 0.01, solver="newton"),
     "precision is 'single' or 'double', got 'float32'": lambda: sh.Simulation(two(), 0.01, precision="float32"),
     "the scene is empty: add a body": lambda: sh.Simulation(sh.Scene(), 0.01),
@@ -130,8 +130,8 @@ def put(array, index, value):
 
 
 RUNNING = {
-    "no body is named 'rodd'; known: 'world', 'rod'; is 'rod' meant?": lambda sim: sim.body("rodd"),
-    "no body is named 'rodd'; known: 'rod'; is 'rod' meant?": lambda sim: sim.bodies["rodd"],
+    "no body is named 'rodd'; available: 'world', 'rod'; is 'rod' meant?": lambda sim: sim.body("rodd"),
+    "no body is named 'rodd'; available: 'rod'; is 'rod' meant?": lambda sim: sim.bodies["rodd"],
     "a joint is taken by its name in brackets, as ['pin'], not .pin": lambda sim: sim.joints.pin,
     "step(n): n is a whole number of at least 1, got 0.01": lambda sim: sim.step(0.01),
     "Simulation.step has no argument 'dt'; is sharnir.Simulation(scene, dt=…) meant?": lambda sim: sim.step(dt=0.1),
@@ -156,7 +156,7 @@ RUNNING = {
     ),
     "gravity is three finite numbers in m/s², got -9.81": lambda sim: assign(sim, "gravity", -9.81),
     "record: joint 'pin' has no 'angle'; allowed: anchor": lambda sim: sim.record("joint/pin.angle"),
-    "record: no joint matches 'pim'; known: 'pin'": lambda sim: sim.record("joint/pim.position"),
+    "record: no joint matches 'pim'; available: 'pin'": lambda sim: sim.record("joint/pim.position"),
     "record: nothing was recorded; write `with sim.record(…) as log:`": lambda sim: sim.record("joint/pin.q")["joint/pin.q"],
     "contacts: bodies of this scene do not touch; add a ground, or Scene(contact=True)": lambda sim: sim.contacts(),
     "video: a file that ends in .gif or .mp4, got 'x.txt'": lambda sim: sim.video("x.txt"),

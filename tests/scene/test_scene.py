@@ -65,7 +65,7 @@ def test_names():
     sim = sh.Simulation(scene, dt=0.001)
     sim.joint("box").position = 0.1
     assert abs(sim.body("box").rotation[1]) == pytest.approx(np.sin(0.05))
-    with pytest.raises(sh.SceneError, match=r"child 'bax' is no body of the scene; known: 'world', 'box'"):
+    with pytest.raises(sh.SceneError, match=r"child 'bax' is not a body of the scene; available: 'world', 'box'"):
         scene.add_joint("j", sh.Fixed(), scene.world, "bax", position=(0, 0, 0))
 
 

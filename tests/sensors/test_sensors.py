@@ -384,14 +384,14 @@ def test_a_camera_sees_what_a_depth_camera_measures():
 
 WRONG = {
     "sensor 'n': kind is one of 'imu'.*got 'sonar'": lambda s: s.add_sensor("n", "sonar", "a"),
-    "sensor 'n': on 'b' is no body or frame": lambda s: s.add_sensor("n", "imu", "b"),
-    "sensor 'n': on 'a' is no joint": lambda s: s.add_sensor("n", "force", "a"),
+    "sensor 'n': on 'b' is not a body or frame": lambda s: s.add_sensor("n", "imu", "b"),
+    "sensor 'n': on 'a' is not a joint": lambda s: s.add_sensor("n", "force", "a"),
     "takes no 'width'.*allowed:.*count": lambda s: s.add_sensor("n", "lidar", "a", width=3),
     "count is a whole number from 1": lambda s: s.add_sensor("n", "lidar", "a", count=0),
     "field is an angle above 0, at most 6.28": lambda s: s.add_sensor("n", "lidar", "a", field=7.0),
     "elevations are angles within": lambda s: s.add_sensor("n", "lidar", "a", elevations=[2.0]),
     "reach is .least, most. in m": lambda s: s.add_sensor("n", "depth", "a", reach=(3, 2)),
-    "ignore 'c' is no body": lambda s: s.add_sensor("n", "depth", "a", ignore=["c"]),
+    "ignore 'c' is not a body": lambda s: s.add_sensor("n", "depth", "a", ignore=["c"]),
     "a distance needs to=": lambda s: s.add_sensor("n", "distance", "a"),
     "sigma of its noise is 1 or 2 or 6 numbers, got 3": lambda s: s.add_sensor("n", "imu", "a", noise=Noise(sigma=(1, 2, 3))),
     "sigma of its noise is 1 numbers, got 2": lambda s: s.add_sensor("n", "lidar", "a", noise=Noise(sigma=(1, 2))),
@@ -403,7 +403,7 @@ WRONG = {
     "Noise: rate is a positive": lambda s: Noise(rate=0),
     "Noise: latency is a whole number": lambda s: Noise(latency=1.5),
     "do not touch; add a ground": lambda s: Lidar(sh.Simulation(s, 0.01), "a"),
-    "no sensor is named 'x'; known: none": lambda s: sh.Simulation(s, 0.01).sensor("x"),
+    "no sensor is named 'x'; available: none": lambda s: sh.Simulation(s, 0.01).sensor("x"),
     "holds back more than": lambda s: Distance(sh.Simulation(s, 0.01), "a", "world", noise=Noise(latency=10**9)),
     "no joint is named 'a'": lambda s: ForceTorque(sh.Simulation(s, 0.01), "a"),
 }

@@ -158,7 +158,7 @@ def short(sim):
 
 
 BAD = {
-    "no such joint": ({"joint/hing.friction": [1.0]}, {}, "no joint is named 'hing'; known: 'hinge'"),
+    "no such joint": ({"joint/hing.friction": [1.0]}, {}, "no joint is named 'hing'; available: 'hinge'"),
     "no such value": (
         {"joint/hinge.frction": [1.0]}, {}, "'joint/hinge.frction' is not there, or the same in all worlds; allowed: "
     ),
@@ -166,8 +166,8 @@ BAD = {
     "one for all worlds": ({"body/door.com_local[0]": [0.0]}, {}, "'body/door.com_local[0]' cannot be one number a world"),
     "one step for all": ({"sim.dt": [0.1]}, {}, "'sim.dt' is not there, or the same in all worlds; allowed: gravity, wind"),
     "no law": ({"joint/hinge.friction.wet": [1.0]}, {}, "'joint/hinge.friction.wet': a friction has static, dynamic, load"),
-    "no word": ({"hinge friction": [1.0]}, {}, "'hinge friction' is no kind/name.value"),
-    "a name nobody takes": ({"gain": [1.0]}, {}, "'gain' is no kind/name.value, and there is no function that could take it"),
+    "no word": ({"hinge friction": [1.0]}, {}, "'hinge friction' is not a kind/name.value"),
+    "a name nobody takes": ({"gain": [1.0]}, {}, "'gain' is not a kind/name.value, and there is no function that could take it"),
     "empty list": ({"joint/hinge.friction": []}, {}, "'joint/hinge.friction' takes a list of numbers"),
     "empty range": ({"joint/hinge.friction": (2.0, 2.0, 5)}, {}, "with low < high"),
     "no count": ({"joint/hinge.friction": (1.0, 2.0)}, {}, "without a count"),

@@ -66,7 +66,7 @@ def test_frames_come_and_commands_go(running):
         told = []
         assert until(lambda: told.append(ws.recv(5)) or sum(isinstance(m, str) for m in told) == 2)
         told = [json.loads(m)["error"] for m in told if isinstance(m, str)]
-        assert told == ["the token is missing or wrong", "there is no input 'pull'; known: 'push'".replace("'push'", "push")]
+        assert told == ["the token is missing or wrong", "there is no input 'pull'; available: 'push'".replace("'push'", "push")]
         assert until(lambda: rt.post(lambda sim: sim.joint("hinge").velocity).result(5) > 0.01)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
         out.sendto(json.dumps({"token": "open sesame", "do": "pause"}).encode(), ("127.0.0.1", stream.command_port))

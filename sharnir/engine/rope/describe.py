@@ -380,7 +380,9 @@ def wind(rope: RopeDescription, winch: Any, joints: dict[str, Any]) -> None:
         raise SceneError(f"{who}: winch is a joint's name and the radius of its drum (m), got {winch!r}")
     name, radius = winch
     if not isinstance(name, str) or name not in joints:
-        raise SceneError(f"{who}: winch is a joint that was added before, known: {', '.join(map(repr, joints))}; got {name!r}")
+        raise SceneError(
+            f"{who}: winch is a joint that was added before, available: {', '.join(map(repr, joints))}; got {name!r}"
+        )
     joint = joints[name]
     if tuple(joint.joint.free) not in (("rx",), ("ry",), ("rz",)):
         raise SceneError(f"{who}: winch is a joint of one rotation, and {name!r} is {joint.joint.kind} ({joint.joint.free})")
@@ -409,7 +411,7 @@ def ignore_rope(ropes: dict[str, RopeDescription], bodies: Iterable[str], a: str
         return False
     for rope, other in ((a, b), (b, a)):
         if not isinstance(other, str) or (other not in ropes and other not in bodies):
-            raise SceneError(f"ignore: {other!r} is no body of the scene; known: {', '.join(map(repr, bodies))}")
+            raise SceneError(f"ignore: {other!r} is not a body of the scene; available: {', '.join(map(repr, bodies))}")
         if rope in ropes:
             ropes[rope].ignored.add(other)
     return True

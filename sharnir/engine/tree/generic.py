@@ -7,12 +7,11 @@ from typing import Any
 import warp as wp
 
 from sharnir.core.kernel_cache import emitted
-from sharnir.core.trimming import Absent
-from sharnir.core.types import CPU_FLAGS, PRECISION, QUICK_FLAGS, leave_out_of, real
+from sharnir.core.types import CPU_FLAGS, PRECISION, QUICK_FLAGS, real
 from sharnir.engine.sleep import at_rest_together, fall_asleep_jointed, rise, wake_jointed
 from sharnir.engine.tree.after import break_joints, count, keep, store, store_report
 from sharnir.engine.tree.contact_runtime import gather_laws, store_contacts
-from sharnir.engine.tree.forest import BALL, KINDS, ROTOR, SLIDES, TURNS, USUAL
+from sharnir.engine.tree.forest import BALL, KINDS, ROTOR, USUAL
 from sharnir.engine.tree.forms import is_taken_up, turn_twists
 from sharnir.engine.tree.row_runtime import forget_rows, set_rows, store_more, store_rows
 from sharnir.engine.tree.runtime import (  # fmt: skip
@@ -254,8 +253,6 @@ MODULES: tuple[tuple[str, tuple[int, ...], bool, bool, bool], ...] = (
 """Names, kinds of joints, whether drives of the table, cables and raycast wheels are known, rows, and contacts. Few, so that
 little is compiled; laws of balls are half of the code, which most scenes do not need. With contacts code is optimized more: a
 fifth less time a step for a fifth more to compile."""
-TRIMMED = {BALL: "IS_BALL", SLIDES: "IS_SLIDES", TURNS: "IS_TURNS"}  # kinds whose code is left out where they are not known
-DRIVEN = ("drives.count", "drive_command.shape", "casts.count")
 _kernels: dict[str, Any] = {}
 
 
@@ -280,8 +277,6 @@ def module_kernel(which: int) -> Any:
             how = {"rows": rows, "touches": touches, "more": more}
             return Loop(CPP, SIMULATION, pushed=True, kinds=kinds, second_gear=gear, **how).simulation()
 
-        absent = Absent(() if more else DRIVEN, [word for kind, word in TRIMMED.items() if kind not in kinds])
-        leave_out_of(name, absent)
         _kernels[name] = make_kernel(emitted(name, emit), name, more, rows, touches)
         _kernels[name].module.options |= OPTIONS | (WITH_CONTACT if touches else {})
     return _kernels[name]

@@ -21,7 +21,7 @@ from typing import Any
 from sharnir.engine.tree.storage import TOGETHER
 
 MOST_WARPS = 8  # of a block: those of 255 registers that a multiprocessor has room for
-ASIDE = 4096  # bytes of a block's shared memory for what is no number of a thread: Warp's, and parameters
+ASIDE = 4096  # bytes of a block's shared memory for what is not a number of a thread: Warp's, and parameters
 IN_REGISTERS = {"float": 125, "double": 50}  # numbers of all links that registers hold beside what a sweep computes
 IN_SHARED = {"float": 440, "double": 220}
 """Numbers of a thread in shared memory, at most: four warps beside each other find room in 227 kB. Half as many leave room for
