@@ -14,7 +14,7 @@ from sharnir.engine.tree.generic import MODULES as MODULES_OF_TREES
 from sharnir.engine.tree.generic import module_kernel
 from sharnir.model.kinematics import read_joints
 
-EMITTED = ("sharnir.adjoint", "sharnir.model_", "sharnir.rows_", "sharnir.tree_", "sharnir.trees_")
+EMITTED = tuple(f"sharnir.{word}" for word in ("adjoint", "model_", "motions", "rows_", "tree_", "trees_"))
 SOURCES = sorted(pathlib.Path(sharnir.__file__).parent.rglob("*.py"))
 
 
