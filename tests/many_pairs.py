@@ -15,10 +15,10 @@ from sharnir.collision.primitives import Part
 from sharnir.collision.queries import Placed, placed_solid
 from sharnir.core.types import alone, inline_less, np_real, quat, real, vec3
 
-inline_less("sharnir.collision_many")
+inline_less("tests.many_pairs")
 
 
-@wp.kernel(module="sharnir.collision_many", enable_backward=False)
+@wp.kernel(module="tests.many_pairs", enable_backward=False)
 def manifolds_of(
     s: wp.array(dtype=Collision),
     a: Placed,

@@ -87,7 +87,9 @@ def add_sensor(scene: Owner, name: str, kind: Kind, on: str, **options: Unpack[S
 
 def _known(who: str, what: str, name: Any, known: Mapping[str, Any], kind: str) -> None:
     if not isinstance(name, str) or name not in known:
-        raise SceneError(f"{who}: {what} {name!r} is no {kind} of the scene; available: {', '.join(map(repr, known)) or 'none'}")
+        raise SceneError(
+            f"{who}: {what} {name!r} is not a {kind} of the scene; available: {', '.join(map(repr, known)) or 'none'}"
+        )
 
 
 def _check(who: str, kind: str, options: dict[str, Any]) -> None:

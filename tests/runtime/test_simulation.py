@@ -226,9 +226,9 @@ def test_report_is_reused_and_tells():
 
 def test_unknown_names_list_the_known_ones():
     sim = sh.Simulation(falling(), 0.01, solver="sequential")
-    with pytest.raises(sh.SimulationError, match="known: 'world', 'stone'"):
+    with pytest.raises(sh.SimulationError, match="available: 'world', 'stone'"):
         sim.body("stoon")
-    with pytest.raises(sh.SimulationError, match="known: none"):
+    with pytest.raises(sh.SimulationError, match="available: none"):
         sim.joint("hinge")
 
 

@@ -104,14 +104,14 @@ def test_inputs_are_part_of_snapshots_and_resets():
     ("given", "words"),
     [
         ({"target": "hinge.torque"}, "kind/name.value.*hinge.torque"),
-        ({"target": "joint/elbow.torque"}, "no joint is named 'elbow'.*known: 'hinge 0'"),
+        ({"target": "joint/elbow.torque"}, "no joint is named 'elbow'.*available: 'hinge 0'"),
         (
             {"target": "joint/hinge 0.drive.torque"},
             "is written 'joint/hinge 0.torque', without 'drive'",
         ),
         ({"target": "joint/hinge 0.voltage"}, "'hinge 0' has no drive that takes 'voltage'; allowed: velocity, torque, effort"),
         ({"target": "joint/hinge 0.colour"}, "a joint is one of.*colour"),
-        ({"target": "rope/r.reel_speed"}, "no rope.*known: none"),
+        ({"target": "rope/r.reel_speed"}, "no rope.*available: none"),
         ({"target": None}, "target"),
         ({"target": 3}, "kind/name"),
         ({"keys": ("a", "b", "c")}, "keys"),

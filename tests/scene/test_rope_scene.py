@@ -23,7 +23,7 @@ def rope(**given):
         ({"radius": -1.0}, "radius"),
         ({"E": 1e6, "EI": 1.0}, "not both"),
         ({"EI": -1.0}, "EI"),
-        ({"attach": ("nobody", None)}, "no body"),
+        ({"attach": ("nobody", None)}, "not a body"),
         ({"attach": "ball"}, "pair"),
         ({"clamp": (True, False)}, "attached"),
         ({"points": [(0, 0, 0)]}, "give start"),

@@ -92,7 +92,7 @@ def test_joint_mistakes():
     refused("point mass", sh.Revolute("x"), scene.world, "dot", **at)
     refused("point mass", sh.Spherical(), scene.world, "dot", position=(0, 0, 1))
     refused("one of the joints of sharnir", "hinge", scene.world, "box", **at)
-    refused("no joint of the scene", sh.Gear("a", "b"))
+    refused("not a joint of the scene", sh.Gear("a", "b"))
     with pytest.raises(sh.SceneError, match="other than zero"):
         sh.Revolute((0, 0, 0))
     with pytest.raises(sh.SceneError, match="'w'"):
